@@ -57,11 +57,11 @@ export interface VerifyOptions {
   /** Milliseconds since the Unix epoch; the system clock when absent. */
   readonly now?: number | undefined;
   /**
-   * Whether to verify `webhook-id`, `webhook-timestamp` and `webhook-signature` instead of the headers of Weir; `false` when
+   * True to verify `webhook-id`, `webhook-timestamp` and `webhook-signature` instead of the headers of Weir; `false` when
    * absent. Deliveries have them unless their endpoint has `standardWebhooks: false`.
    */
   readonly standardWebhooks?: boolean | undefined;
-  /** How far the timestamp may be from `now`, before or after it, inclusive; 300 when absent. */
+  /** Largest difference of the timestamp from `now` in seconds, before or after it, inclusive; 300 when absent. */
   readonly toleranceSeconds?: number | undefined;
 }
 
@@ -198,7 +198,8 @@ export async function verify(options: VerifyOptions): Promise<VerifyResult> {
     return refused("wrong_signature", "the signature matches no secret");
   }
   return {
-    ...{ ok: true, timestamp: Number(timestamp) },
+    ok: true,
+    timestamp: Number(timestamp),
     ...only("delivery", headers.get(scheme.delivery)),
     ...only("event", headers.get(EVENT_HEADER)),
   };

@@ -8,7 +8,7 @@ import { seededRandom } from "../harness/seeded_random.ts";
 import { until } from "../harness/until.ts";
 import { taken } from "../harness/take.ts";
 
-/** What a case may know of the adapter. */
+/** The facts of an adapter that a case may use. */
 interface ConditionalTraits {
   readonly stored: ((key: string) => Promise<string | undefined>) | undefined;
   /** The order of calls holds for keys of one node only. */
@@ -21,7 +21,11 @@ let keys = 0;
 export function conditionalHit(part: Partial<ConditionalHit> = {}): ConditionalHit {
   const limit = sliceLimit(10, DAY_MS);
   return {
-    ...{ key: `conditional_${++keys}`, limit, addend: 1, expiresInSeconds: 90_000, perSecond: false },
+    key: `conditional_${++keys}`,
+    limit,
+    addend: 1,
+    expiresInSeconds: 90_000,
+    perSecond: false,
     ...part,
   };
 }

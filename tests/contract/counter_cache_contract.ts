@@ -6,7 +6,7 @@ import { seededRandom } from "../harness/seeded_random.ts";
 import { readCounts, take, takeCounts } from "../harness/take.ts";
 
 /** An adapter under test. */
-export interface CounterCacheFixture {
+interface CounterCacheFixture {
   readonly cache: CounterCache;
   /** The text that the server holds for a key, where one server can be asked for any. */
   readonly stored?: (key: string) => Promise<string | undefined>;
@@ -35,7 +35,7 @@ export function hit(part: Partial<Hit> = {}): Hit {
   return { key: `contract_${++keys}`, addend: 1, windowEnd, expiresInSeconds: 60, perSecond: false, ...part };
 }
 
-/** What every counter cache must do, whatever it stands on: the cases are steps of one test, on one cache. */
+/** The contract of counter caches: the cases are steps of one test, on one cache. */
 export function counterCacheContract(
   name: string,
   open: () => Promise<CounterCacheFixture>,
@@ -56,7 +56,7 @@ export function counterCacheContract(
   });
 }
 
-/** What a case may know of the adapter. */
+/** The facts of an adapter that a case may use. */
 interface CaseTraits extends CounterCacheTraits {
   readonly stored: CounterCacheFixture["stored"] | undefined;
 }

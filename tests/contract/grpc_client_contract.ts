@@ -9,7 +9,7 @@ import { needs } from "../harness/tools.ts";
 /** A running server with the methods of `Probe`; ended at the end of an `await using`. */
 export interface ProbeServer extends AsyncDisposable {
   readonly port: number;
-  /** How much the server queues for a client that reads slowly, before it resets the call; without a limit when absent. */
+  /** The bytes that the server queues for a slow client before it resets the call; without a limit when absent. */
   readonly maxQueuedBytes?: number;
 }
 

@@ -6,7 +6,7 @@ import { GrpcClient } from "../harness/grpc_client.ts";
 import { eventually, until } from "../harness/until.ts";
 import { bytes, LONG_MESSAGE_BYTES, open, Probe, type Start, text } from "./grpc_engine_bed.ts";
 
-/** What every engine must do with the same services. */
+/** The contract of the engines, with the same services. */
 export function grpcEngineContract(name: string, start: Start): void {
   for (const [title, run] of Object.entries(CASES)) {
     Deno.test(`gRPC engine ${name}: ${title}`, () => run(start));

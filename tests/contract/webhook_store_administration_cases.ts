@@ -285,8 +285,14 @@ export const RECORD_CASES: StoreCases = {
     const { id, eventId, createdAt } = due[0]?.delivery ?? { id: "", eventId: "", createdAt: 0 };
     await store.write(releaseClaims, due.map(({ claimId }) => claimId), NOW + 50);
     assertEquals((await store.read(findDelivery, id))?.delivery, {
-      ...{ id, endpointId: to.id, eventId, event: "agent.reply.completed", createdAt },
-      ...{ state: "attempting", slot: 0, dueAt: NOW + 50 },
+      id,
+      endpointId: to.id,
+      eventId,
+      event: "agent.reply.completed",
+      createdAt,
+      state: "attempting",
+      slot: 0,
+      dueAt: NOW + 50,
     });
     assertEquals([due[0]?.manual, due[0]?.attempt], [false, 2]);
     assertEquals(await recover({ dryRun: true }), 1);

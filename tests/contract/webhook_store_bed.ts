@@ -248,15 +248,15 @@ export function finish(
   });
 }
 
-/** What a failure with a further attempt does. */
+/** The change after a failure with a further attempt. */
 export function retryAt(dueAt: number, firstFailureAt = NOW): DeliveryChange {
   return { state: "retrying", slot: 1, firstFailureAt, dueAt };
 }
 
-/** What a success does. */
+/** The change after a success. */
 export const ACKNOWLEDGED: DeliveryChange = { state: "acknowledged", slot: 0, finishedAt: NOW + 5 };
 
-/** What the end of the schedule does. */
+/** The change at the end of the schedule. */
 export const EXHAUSTED: DeliveryChange = {
   state: "failed",
   slot: 8,
@@ -274,7 +274,7 @@ export async function deliveryOf(store: WebhookStore, eventId: string): Promise<
 }
 
 /** The parsed body of an event. */
-export async function bodyOf(
+async function bodyOf(
   store: WebhookStore,
   eventId: string,
 ): Promise<{ readonly event: string; readonly data: Readonly<Record<string, unknown>> }> {
@@ -314,6 +314,15 @@ export async function assertNothingDue(
 }
 
 const HELPERS = {
-  ...{ addEndpoint, addEvent, claim, claimOne, claimRuns, finish, deliveryOf, bodyOf },
-  ...{ auditLog, saveVersion, assertNothingDue },
+  addEndpoint,
+  addEvent,
+  claim,
+  claimOne,
+  claimRuns,
+  finish,
+  deliveryOf,
+  bodyOf,
+  auditLog,
+  saveVersion,
+  assertNothingDue,
 };

@@ -25,7 +25,7 @@ const MANY = 100;
 const count = (store: TestStore, { id }: { readonly id: string }, max = MANY) =>
   store.read(countBacklog, id, max);
 
-/** What the bounds of a store are measured and kept with. */
+/** The operations that measure and keep the bounds of a store. */
 export const BOUND_CASES: StoreCases = {
   "a backlog has the open deliveries of its endpoint, also of a disabled one": async (store) => {
     const [one, other] = [await store.addEndpoint(), await store.addEndpoint({ enabled: false })];
@@ -98,7 +98,10 @@ export const BOUND_CASES: StoreCases = {
 
     const range = { since: NOW, until: NOW + 1, dryRun: false, max: MANY };
     const recovered = await store.write(recoverDeliveries, {
-      ...{ endpointId: full.id, now: NOW + 10, audit: audit(), ...range },
+      endpointId: full.id,
+      now: NOW + 10,
+      audit: audit(),
+      ...range,
     });
     assertEquals([recovered, await count(store, full)], [lost.length, 4]);
   },

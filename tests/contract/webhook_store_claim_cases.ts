@@ -25,7 +25,7 @@ import { acceptExecution } from "../../src/webhooks/store/operations/accept.ts";
 import { editEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
 import { findExecution } from "../../src/webhooks/store/operations/executions.ts";
 
-/** What a claim brings, and what becomes of it. */
+/** The content of a claim, and its end. */
 export const CLAIM_CASES: StoreCases = {
   "what a receiver has answered is written, whatever it holds": async (store) => {
     const to = await store.addEndpoint();
@@ -150,7 +150,10 @@ export const CLAIM_CASES: StoreCases = {
     const fail = () => store.write(failPaused, { now: NOW + DAY, newId });
     assertEquals([await fail(), await fail(), await fail()], [500, 1, 0]);
     assertEquals((await store.metrics(NOW)).deliveries, {
-      ...{ attempting: 0, retrying: 0, acknowledged: 0, failed: 501 },
+      attempting: 0,
+      retrying: 0,
+      acknowledged: 0,
+      failed: 501,
     });
   },
 };

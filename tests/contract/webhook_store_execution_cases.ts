@@ -127,7 +127,12 @@ export const EXECUTION_CASES: StoreCases = {
       const all = { workflow: "order-intake", triggerId: "t2", stage: "new", expiredClaims: 0 } as const;
       const queues = [{ ...all, max: 9, maxBytes: 99, ...queue }];
       return await store.write(claimExecutions, {
-        ...{ now: NOW + 9, leaseUntil: NOW + 60_000, newClaimId: newId, queues, maxBytes, logger: QUIET },
+        now: NOW + 9,
+        leaseUntil: NOW + 60_000,
+        newClaimId: newId,
+        queues,
+        maxBytes,
+        logger: QUIET,
       });
     };
     const [first, ...none] = await claimOf({ max: 1 });

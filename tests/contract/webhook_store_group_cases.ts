@@ -187,7 +187,10 @@ export const GROUP_CASES: StoreCases = {
     const commit = (index: number, event = false, claimId = claims[index]?.claimId ?? "") => {
       const times = { startedAt: NOW, finishedAt: NOW + index };
       return store.write(commitExecution, {
-        ...{ executionId: claims[index]?.execution.id ?? "", claimId, now: NOW, keepClaim: true },
+        executionId: claims[index]?.execution.id ?? "",
+        claimId,
+        now: NOW,
+        keepClaim: true,
         step: { ...step, ...times, result: `{"n":${index}}` },
         ...event || index > 2
           ? {

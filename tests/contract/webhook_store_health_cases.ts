@@ -282,8 +282,14 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals(await eventsOf(store, watcher.id), [{
       event: "delivery.failed",
       data: {
-        ...{ deliveryId, endpointId: receiver.id, eventId, event: "agent.reply.completed" },
-        ...{ reason: "exhausted", createdAt: at, firstFailureAt: at, failedAt: at },
+        deliveryId,
+        endpointId: receiver.id,
+        eventId,
+        event: "agent.reply.completed",
+        reason: "exhausted",
+        createdAt: at,
+        firstFailureAt: at,
+        failedAt: at,
       },
     }]);
   },

@@ -16,7 +16,11 @@ import { removeFinished } from "../../src/webhooks/store/operations/retention.ts
 /** Of an episode that lasts a minute. */
 function report(part: Partial<EpisodeReport> = {}): EpisodeReport {
   return {
-    ...{ id: "a".repeat(64), event: "over_limit", hits: 1, startedAt: NOW, endsAt: NOW + 60_000 },
+    id: "a".repeat(64),
+    event: "over_limit",
+    hits: 1,
+    startedAt: NOW,
+    endsAt: NOW + 60_000,
     first: { facts: `{"domain":"d"}`, freeAt: NOW + 60_000 },
     ...part,
   };
@@ -59,7 +63,7 @@ async function events(store: TestStore): Promise<readonly string[]> {
   );
 }
 
-/** How long keys are refused, in seconds. */
+/** The time for which keys are refused, in seconds. */
 const REFUSED_S = 120;
 /** At which seconds each of two instances refuses a key that is free again within 10 s. */
 const REFUSALS: Readonly<Record<string, readonly ((second: number) => boolean)[]>> = {

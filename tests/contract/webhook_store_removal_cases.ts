@@ -29,7 +29,7 @@ import { findExecution } from "../../src/webhooks/store/operations/executions.ts
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
 import { createTrigger, deleteTrigger, findTrigger } from "../../src/webhooks/store/operations/triggers.ts";
 
-/** What goes with a record that is removed. */
+/** The rows that are removed together with a record. */
 export const REMOVAL_CASES: StoreCases = {
   "a trigger that is removed takes its idempotency keys along, and frees its name": async (store) => {
     const [gone, other] = [trigger(), trigger()];
@@ -159,7 +159,10 @@ export const REMOVAL_CASES: StoreCases = {
     assertEquals([claimed.length, (await store.metrics(NOW)).deliveries.failed], [501, 501]);
     assertEquals(await store.clearRemoved({ now: NOW + 9, newId }), false);
     assertEquals((await store.metrics(NOW)).deliveries, {
-      ...{ attempting: 501, retrying: 0, acknowledged: 0, failed: 501 },
+      attempting: 501,
+      retrying: 0,
+      acknowledged: 0,
+      failed: 501,
     });
     assertEquals((await store.auditLog()).length, 501);
   },

@@ -14,7 +14,7 @@ const HEADERS = columnsOf("endpoint");
 const SECRETS = columnsOf("endpoint_secret");
 const seal = (keyId: string, byte: number) => ({ keyId, bytes: new Uint8Array([byte, byte]) });
 
-/** How the encrypted values of a store get another key. */
+/** The encrypted values of a store get another key. */
 export const SEALED_CASES: StoreCases = {
   "encrypted values are found by their keys, in portions": async (store) => {
     const [one, two, three] = [seal("k1", 1), seal("k2", 2), seal("k1", 3)];

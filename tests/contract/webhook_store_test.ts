@@ -36,7 +36,7 @@ const CASES: StoreCases = {
   ...SIGNED_TRIGGER_CASES,
 };
 
-/** What every store of the webhook service must do, whatever it stands on. */
+/** The contract of the webhook service's stores. */
 for (const [title, run] of Object.entries(CASES)) {
   stores.test(`webhook store: ${title}`, async ({ address, open }) => {
     {

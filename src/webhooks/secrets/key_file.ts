@@ -8,7 +8,7 @@ export const ENCRYPTION_KEY_BYTES = 32;
 const OWNER_ONLY = 0o600;
 const OTHERS = 0o077;
 
-/** Where a key file may be. */
+/** The allowed place of a key file. */
 interface KeyFilePlaces {
   readonly named: string | undefined;
   /** Next to the store; absent where instances share the store, so that none may create its own key. */

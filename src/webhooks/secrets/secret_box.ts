@@ -9,7 +9,7 @@ const SETTING = "WEBHOOK_ENCRYPTION_KEY";
 /** Separates the key of hashes from all else that an encryption key is used for. */
 const HASHING = new TextEncoder().encode("weir hash of values");
 
-/** Where the keys come from. */
+/** The source of the keys. */
 interface SecretBoxOptions {
   /** Of the setting: the first seals, all of them open. Without any the key file is used, and created. */
   readonly keys?: readonly Uint8Array[] | undefined;

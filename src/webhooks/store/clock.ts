@@ -3,7 +3,7 @@ import type { Logger } from "../../base/log.ts";
 import { ThrottledLog } from "../../base/throttled_log.ts";
 
 /** For a store clock. */
-export interface StoreClockOptions {
+interface StoreClockOptions {
   /** The clock of this machine; its wall clock is only compared. */
   readonly clock: Clock;
   readonly logger: Logger;
@@ -27,10 +27,8 @@ export class StoreClock implements Clock {
   readonly #clock: Clock;
   readonly #log: ThrottledLog;
   #query: (() => Promise<number>) | undefined;
-  /** How far the database's clock is ahead of `elapsed`. */
-  #ahead: number | undefined;
-  /** How far the wall clock was ahead of `elapsed` at the last measurement. */
-  #wallAhead = 0;
+  /** The database's clock and the wall clock minus `elapsed` at the last measurement. */
+  #ahead: { readonly database: number; readonly wall: number } | undefined;
   #measuring: Promise<void> | undefined;
   #isClosed = false;
   #nextStep = -Infinity;
@@ -59,13 +57,13 @@ export class StoreClock implements Clock {
   now(): number {
     if (this.#ahead === undefined) return Math.floor(this.#clock.now());
     const elapsed = this.#clock.elapsed();
-    const step = this.#clock.now() - elapsed - this.#wallAhead;
+    const step = this.#clock.now() - elapsed - this.#ahead.wall;
     // `elapsed` may stop while the machine sleeps.
     if (Math.abs(step) > STEP_MS && elapsed >= this.#nextStep) {
       this.#nextStep = elapsed + STEP_PAUSE_MS;
       this.remeasure();
     }
-    return Math.floor(elapsed + this.#ahead);
+    return Math.floor(elapsed + this.#ahead.database);
   }
 
   elapsed(): number {
@@ -82,12 +80,12 @@ export class StoreClock implements Clock {
     this.#measuring ??= this.#measure().catch(() => {}).finally(() => this.#measuring = undefined);
   }
 
-  /** How far the wall clock of this machine is ahead of the database's. */
+  /** The wall clock of this machine minus the database's, in milliseconds. */
   get wallAheadMs(): number {
-    return this.#ahead === undefined ? 0 : this.#clock.now() - this.#clock.elapsed() - this.#ahead;
+    return this.#ahead === undefined ? 0 : this.#clock.now() - this.#clock.elapsed() - this.#ahead.database;
   }
 
-  /** How the wall clock of this machine is wrong; absent while it is near the database's. */
+  /** The error of this machine's wall clock, as a sentence; absent while it is near the database's. */
   get problem(): string | undefined {
     const ahead = this.wallAheadMs;
     if (Math.abs(ahead) <= FAR_MS) return undefined;
@@ -110,8 +108,8 @@ export class StoreClock implements Clock {
     if (best === undefined) return;
     const { ahead, error } = best;
     // Changed no further than the measurement requires, so that the clock does not jitter.
-    this.#ahead = Math.min(Math.max(this.#ahead ?? ahead, ahead - error), ahead + error);
-    this.#wallAhead = this.#clock.now() - this.#clock.elapsed();
+    const database = Math.min(Math.max(this.#ahead?.database ?? ahead, ahead - error), ahead + error);
+    this.#ahead = { database, wall: this.#clock.now() - this.#clock.elapsed() };
     this.#logProblem();
   }
 

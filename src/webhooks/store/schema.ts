@@ -118,7 +118,7 @@ export function halfFilledVersion(version: number): number {
   return HALF_FILLED + version;
 }
 
-/** Whether a move fills the store, or was interrupted. */
+/** True while a move fills the store, and after one that was interrupted. */
 export function isHalfFilled(version: number): boolean {
   return version > HALF_FILLED;
 }

@@ -3,7 +3,7 @@ import { integer, sealedOf, text } from "./rows.ts";
 import { TABLES } from "./tables.ts";
 import { all, run, type Work } from "./work.ts";
 
-/** Where encrypted values are: a column with them, and one with the ids of their keys. */
+/** A column of encrypted values, and one with the ids of their keys. */
 export interface SealedColumns {
   readonly table: string;
   readonly keyId: string;
@@ -65,7 +65,7 @@ export function* replaceSealed(
   return replaced;
 }
 
-/** How many values each key encrypts, by the id of the key. */
+/** The number of values that each key encrypts, by its id. */
 export function* countSealed(places: readonly SealedColumns[]): Work<Readonly<Record<string, number>>> {
   const counts: Record<string, number> = {};
   for (const { table, keyId } of places) {

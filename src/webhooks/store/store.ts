@@ -61,7 +61,7 @@ export interface RemovalOptions {
   readonly max?: number | undefined;
 }
 
-/** What deliveries are claimed for; each claim lasts until `leaseUntil`. */
+/** A request for claims of deliveries; each claim lasts until `leaseUntil`. */
 export interface ClaimOptions {
   readonly now: number;
   readonly leaseUntil: number;
@@ -76,7 +76,7 @@ export interface ClaimedDelivery {
   /** The number of the attempt that the claim has begun. */
   readonly attempt: number;
   readonly startedAt: number;
-  /** Whether it was resent by hand, which leaves its schedule unchanged. */
+  /** True if it was resent by hand, which leaves its schedule unchanged. */
   readonly manual: boolean;
   /** The body of the event. */
   readonly body: Uint8Array;
@@ -86,7 +86,7 @@ export interface ClaimedDelivery {
 /** A page of a list, newest first. */
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Where the next page begins; absent at the end. Rows that arrive meanwhile change no later page. */
+  /** The beginning of the next page; absent at the end. Rows that arrive meanwhile change no later page. */
   readonly nextCursor?: string | undefined;
 }
 
@@ -122,5 +122,5 @@ export interface StoreMetrics {
   readonly pause?: DeliveryPause | undefined;
 }
 
-/** Whether an endpoint is enabled and works, or who disabled it. */
+/** The state of an endpoint: it works, fails, or was disabled, and by whom. */
 export type EndpointState = "healthy" | "failing" | "disabled_by_admin" | "disabled_by_weir";

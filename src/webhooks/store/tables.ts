@@ -1,12 +1,12 @@
 import type { Sql } from "./work.ts";
 
-/** What a column holds. */
+/** The type of a column's values. */
 export type Kind = "number" | "flag" | "text" | "json" | "bytes";
 
 /** The type of a column; `?` where it may be NULL, `sequence` where it numbers the rows as they are inserted. */
 type ColumnType = Kind | `${Kind}?` | "sequence";
 
-/** Where a part of the schema exists. */
+/** The databases that have a part of the schema. */
 interface Scope {
   /** The version that adds it; that of its table, or 1, when absent. */
   readonly since?: number;
@@ -28,7 +28,7 @@ export interface Index extends Scope {
   readonly on: readonly string[];
   readonly where?: string;
   readonly isUnique?: boolean;
-  /** Whether rows are read in the order of `seq`, which every index of SQLite ends with. */
+  /** True if rows are read in the order of `seq`, which every index of SQLite ends with. */
   readonly isOrdered?: boolean;
 }
 
@@ -37,7 +37,7 @@ export interface Table extends Scope {
   readonly columns: Readonly<Record<string, ColumnType | Column>>;
   /** `seq` when absent. */
   readonly key?: readonly string[];
-  /** How SQLite keeps the key: as the table itself, or in a unique index of this name. */
+  /** The key in SQLite: the table itself, or a unique index of this name. */
   readonly sqliteKey?: "clustered" | { readonly index: string };
   readonly indexes?: Readonly<Record<string, Index>>;
   /** Inserted with the table. */

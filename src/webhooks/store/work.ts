@@ -84,7 +84,7 @@ export interface Statement {
   readonly sql: Sql | string;
   readonly parameters: readonly Parameter[];
   readonly returns: "rows" | "changes";
-  /** Whether it is the only one of its operation, which needs no transaction then. */
+  /** True for the only one of its operation, which needs no transaction then. */
   readonly isAlone?: boolean | undefined;
 }
 

@@ -24,15 +24,23 @@ const GOOD: Measurements = {
   featureStart: { firstOkMs: 398, idleMb: 139, rounds: [] },
   client: [{ parallel: 1, fetchUs: 100, sendUs: 108, ratio: 1.08 }],
   webhooks: {
-    ...{ bareCommits: 4_000, triggers: 2_600, barePosts: 5_000, deliveries: 2_000 },
-    ...{ decisionP99Ms: 2, decisionP99WithDeliveriesMs: 2.2, decisionP99Ratio: 1.1 },
+    bareCommits: 4_000,
+    triggers: 2_600,
+    barePosts: 5_000,
+    deliveries: 2_000,
+    decisionP99Ms: 2,
+    decisionP99WithDeliveriesMs: 2.2,
+    decisionP99Ratio: 1.1,
   },
   postgres: {
     bareTransactions: 2_000.4,
     connections: 10,
     stores: STORES.map((store, index) => ({
       store,
-      ...{ triggers: 1_000 + index, triggersToBare: 0.5, deliveries: 1_500 + index, deliveriesToBare: 0.75 },
+      triggers: 1_000 + index,
+      triggersToBare: 0.5,
+      deliveries: 1_500 + index,
+      deliveriesToBare: 0.75,
     })),
   },
 };
@@ -73,15 +81,23 @@ Deno.test("targetRows: what is not reached is missed, what was not run is left o
     featureStart: { firstOkMs: 401, idleMb: 141, rounds: [] },
     client: [{ parallel: 100, fetchUs: 100, sendUs: 111, ratio: 1.11 }],
     webhooks: {
-      ...{ bareCommits: 4_000, triggers: 999, barePosts: 5_000, deliveries: 999 },
-      ...{ decisionP99Ms: 2, decisionP99WithDeliveriesMs: 2.5, decisionP99Ratio: 1.25 },
+      bareCommits: 4_000,
+      triggers: 999,
+      barePosts: 5_000,
+      deliveries: 999,
+      decisionP99Ms: 2,
+      decisionP99WithDeliveriesMs: 2.5,
+      decisionP99Ratio: 1.25,
     },
     postgres: {
       bareTransactions: 2_000,
       connections: 10,
       stores: STORES.map((store) => ({
         store,
-        ...{ triggers: 680, triggersToBare: 0.34, deliveries: 660, deliveriesToBare: 0.33 },
+        triggers: 680,
+        triggersToBare: 0.34,
+        deliveries: 660,
+        deliveriesToBare: 0.33,
       })),
     },
   };

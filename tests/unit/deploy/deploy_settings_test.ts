@@ -27,7 +27,7 @@ const FILES = [
   ...["Dockerfile", "compose.yaml", "weir.service", "weir@.service", "weir.sh"],
   ...KUBERNETES,
 ];
-/** What is in capitals with an underscore and is no variable at all. */
+/** Words in capitals with an underscore that are no variables. */
 const NO_VARIABLES = ["STRICT_DNS", "AF_INET", "AF_UNIX"];
 
 /** The environment of Weir by one way to run it, its secrets by name, and the whole time that it has to end. */

@@ -168,7 +168,7 @@ for (const [args, line] of WRONG) {
   });
 }
 
-/** What the official schema has against a bill of materials; null for nothing. */
+/** The objections of the official schema to a bill of materials; null for none. */
 async function flaws(text: string): Promise<unknown> {
   return await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(text);
 }

@@ -99,7 +99,7 @@ const RUNNER = failed("", "runner");
 const ONLY_F = "--filter=/^(?:\\x66)$/";
 const MANY = Array.from({ length: 13 }, (_, index) => failed(`./tests/unit/${index}_test.ts`, "f"));
 
-/** What failed first, what is repeated, and what is failed and unstable then; only `G` fails again. */
+/** The first failures, the repeated files, and what is failed and unstable then; only `G` fails again. */
 const REPETITIONS: Readonly<
   Record<
     string,
@@ -148,7 +148,9 @@ for (const [name, [first, asked, failed, unstable]] of Object.entries(REPETITION
 Deno.test("stress: bounds and seed are read, and the rest is passed on", () => {
   const args = ["tests/unit", "--rounds=3", "--minutes=2", "--seed=7", "--filter=x"];
   assertEquals(readStressOptions(args), {
-    ...{ rounds: 3, minutes: 2, seed: 7 },
+    rounds: 3,
+    minutes: 2,
+    seed: 7,
     rest: ["tests/unit", "--filter=x"],
   });
   const { rounds, minutes } = readStressOptions([]);

@@ -5,7 +5,7 @@ import { StoreError } from "../store.ts";
 import { flush, knownVersion, withSqliteSource } from "./connection.ts";
 
 /** A copy of a store. */
-export interface StoreBackup {
+interface StoreBackup {
   readonly bytes: number;
   readonly schemaVersion: number;
 }

@@ -7,16 +7,16 @@ import { TABLES } from "../tables.ts";
 import { countOf, TABLE_NAMES } from "./tables.ts";
 
 /** The result of a check. */
-export interface StoreCheck {
+interface StoreCheck {
   /** Its path, or its address without a password. */
   readonly shown: string;
-  /** What is wrong, as sentences. */
+  /** The faults, as sentences. */
   readonly problems: readonly string[];
   readonly schemaVersion: number;
   readonly bytes: number;
   /** The number of rows of each table. */
   readonly counts: Readonly<Record<string, number>>;
-  /** How many secrets each key encrypts, by the id of the key. */
+  /** The number of secrets that each key encrypts, by its id. */
   readonly keys: Readonly<Record<string, number>>;
 }
 

@@ -23,7 +23,7 @@ import {
 } from "./tables.ts";
 
 /** A move between a database file and a PostgreSQL database. */
-export interface StoreMove {
+interface StoreMove {
   readonly from: string;
   readonly to: string;
   readonly clock: Clock;
@@ -39,7 +39,7 @@ export interface MovedStore {
   readonly shown: string;
   readonly rows: number;
   readonly tables: number;
-  /** Whether an earlier move, interrupted at its end, had filled the target. */
+  /** True if an earlier move, interrupted at its end, had filled the target. */
   readonly wasThere: boolean;
   /** In how many texts U+0000, which PostgreSQL refuses, became U+FFFD. */
   readonly replaced: number;
@@ -107,7 +107,8 @@ async function refuseUsers(source: StoreConnection, clock: Clock): Promise<void>
   await refuseClaims(source);
 }
 
-interface Moving extends Pick<StoreMove, "tell"> {
+interface Moving {
+  readonly tell: StoreMove["tell"];
   readonly tables: readonly StoreTable[];
   readonly onStep: (text: string) => void;
 }

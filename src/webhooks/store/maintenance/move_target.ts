@@ -28,7 +28,7 @@ import { quoted, TABLE_NAMES } from "./tables.ts";
 /** A store that is filled. */
 export interface MoveTarget {
   readonly connection: StoreConnection;
-  /** Whether it has rows already and receives no others. */
+  /** True if it has rows already and receives no others. */
   readonly isFilled: boolean;
   /** Lets services open it. */
   finish(): Promise<void>;
@@ -149,7 +149,7 @@ function rename(from: string, to: string): void {
   flush(dirname(to));
 }
 
-/** How long ending sessions are waited for, and how often they are queried. */
+/** Longest wait for ending sessions, and the interval of its queries. */
 const ENDING_MS = 5_000;
 const QUERY_MS = 100;
 

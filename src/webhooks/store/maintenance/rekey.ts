@@ -22,12 +22,12 @@ export interface RekeyBox {
 }
 
 /** The keys of a store after all secrets were encrypted with one of them. */
-export interface RekeyedStore {
+interface RekeyedStore {
   /** Its path, or its address without a password. */
   readonly shown: string;
-  /** How many secrets were encrypted again, by their tables. */
+  /** The number of secrets that were encrypted again, by their tables. */
   readonly rekeyed: Readonly<Record<string, number>>;
-  /** How many secrets each key encrypts now, by the id of the key. */
+  /** The number of secrets that each key encrypts now, by its id. */
   readonly keys: Readonly<Record<string, number>>;
   /** Why secrets were left as they are: a reason for each key, or for each damaged secret up to some. */
   readonly problems: readonly string[];
@@ -52,7 +52,8 @@ export async function rekeyStore(
     const problems = new Set<string>();
     for (const columns of places) {
       rekeyed[columns.table] = await rekeyColumns(connection, columns, {
-        ...{ box, portion },
+        box,
+        portion,
         tell: (problem) => problems.size < MAX_PROBLEMS && problems.add(problem),
       });
     }

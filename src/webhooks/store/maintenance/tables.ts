@@ -18,7 +18,7 @@ export interface StoreTable {
   readonly name: string;
   readonly key: readonly string[];
   readonly columns: readonly StoreColumn[];
-  /** What its rows are selected from. */
+  /** The `FROM` of its rows. */
   readonly from: string;
 }
 
@@ -68,7 +68,7 @@ function columnsOf(table: string): readonly StoreColumn[] {
   });
 }
 
-/** How many rows a table has. */
+/** The number of rows of a table. */
 export function* countOf({ from }: Pick<StoreTable, "from">): Work<number> {
   return integer(yield* get(`SELECT count(*) AS count FROM ${from} AS rows`), "count");
 }
@@ -155,14 +155,14 @@ function sqliteColumn({ name, kind }: StoreColumn): string {
   return `CASE WHEN instr("${name}", char(0)) > 0 THEN CAST("${name}" AS BLOB) ELSE "${name}" END AS "${name}"`;
 }
 
-/** How many of the first rows fit into a portion: at least one. */
+/** The number of first rows that fit into a portion; at least one. */
 function fitting(sizes: readonly number[]): number {
   let bytes = 0;
   const tooMany = sizes.findIndex((size, index) => (bytes += size) > PORTION_BYTES && index > 0);
   return tooMany === -1 ? sizes.length : tooMany;
 }
 
-/** How many rows one statement inserts: few sizes, so that few statements are prepared. */
+/** The number of rows that one statement inserts: few sizes, so that few statements are prepared. */
 const INSERT_SIZES: Readonly<Record<StoreConnection["kind"], readonly number[]>> = {
   sqlite: [1],
   postgres: [PORTION_ROWS, 32, 4, 1],

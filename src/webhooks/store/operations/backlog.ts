@@ -7,8 +7,8 @@ import { integer, text } from "../rows.ts";
 import type { RemovalOptions } from "../store.ts";
 import { all, get, sql, type Work } from "../work.ts";
 
-/** What shows, without counting, how far the backlogs can have grown. */
-export interface BacklogPosition {
+/** Numbers that bound the growth of the backlogs without counting. */
+interface BacklogPosition {
   /** The number of the newest delivery of all endpoints: they are numbered as they are created. */
   readonly latest: number;
   readonly endpointIds: readonly string[];
@@ -28,7 +28,7 @@ const COUNT_OPEN = sql((d) =>
      WHERE endpoint_id = ? AND next_at IS NOT NULL LIMIT ?) AS open`
 );
 
-/** How many deliveries of an endpoint are open, without those in flight; counts no further than `max`. */
+/** The number of open deliveries of an endpoint, without those in flight; counts up to `max`. */
 export function* countBacklog(endpointId: string, max: number): Work<number> {
   return integer(yield* get(COUNT_OPEN, endpointId, max), "count");
 }
@@ -53,7 +53,7 @@ const RESERVED_SINCE = sql((d) =>
 );
 
 /** For deliveries to an endpoint with a full backlog. */
-export interface FullBacklogOptions extends RemovalOptions {
+interface FullBacklogOptions extends RemovalOptions {
   readonly endpointId: string;
   /** The newest delivery when the backlog was found to be full. */
   readonly after: number;

@@ -1,6 +1,6 @@
 import type { Logger } from "../../../base/log.ts";
 import type { AttemptOutcome, DeliveryChange } from "../../model/delivery.ts";
-import type { AuditEntry, DeliveryState, Endpoint } from "../../model/records.ts";
+import type { AuditEntry, DeliveryState } from "../../model/records.ts";
 import { deliveryFailedEvent, type ReportedEvent } from "../../model/endpoint_events.ts";
 import { LAST_SLOT_MS } from "../../model/schedule.ts";
 import { addOperationalEvents } from "./add_events.ts";
@@ -62,8 +62,11 @@ const DUE_ENDPOINTS = sql((d) =>
 );
 
 /** An endpoint with due deliveries. */
-export interface DueEndpoint extends Pick<Endpoint, "id" | "concurrency" | "timeoutMs"> {
-  /** Whether a last attempt is due: 24 hours after the first failure. */
+export interface DueEndpoint {
+  readonly id: string;
+  readonly concurrency: number;
+  readonly timeoutMs?: number | undefined;
+  /** True if a last attempt is due: 24 hours after the first failure. */
   readonly isEnding?: boolean | undefined;
 }
 
@@ -101,11 +104,11 @@ export function renewing(table: "delivery" | "execution") {
   };
 }
 
-/** What ends a claim; a resend after the claim stays. */
+/** The end of a claim; a resend after the claim stays. */
 const RELEASED = `claim_id = NULL, lease_until = NULL, claim_resend_at = NULL,
   resend_at = CASE WHEN resend_at IS NOT DISTINCT FROM claim_resend_at THEN NULL ELSE resend_at END`;
 
-/** How an attempt ended. */
+/** The end of an attempt. */
 export interface FinishedAttempt {
   readonly deliveryId: string;
   readonly claimId: string;

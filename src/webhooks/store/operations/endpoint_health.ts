@@ -31,14 +31,14 @@ export interface EndpointAttempts {
 }
 
 /** For the recording of attempts. */
-export interface RecordAttemptsOptions {
+interface RecordAttemptsOptions {
   readonly now: number;
   readonly newId: () => string;
-  /** How long the attempts of an endpoint may only fail until it is disabled; 0 for ever. */
+  /** An endpoint whose attempts only fail for this long is disabled; 0 for never. */
   readonly disableAfterMs: number;
 }
 
-/** What happened to an endpoint. */
+/** A change of an endpoint's health. */
 export interface ChangedEndpoint {
   readonly endpointId: string;
   readonly change: HealthChange;
@@ -47,7 +47,7 @@ export interface ChangedEndpoint {
 }
 
 /** The changes of endpoints, and the endpoints that have deliveries of events about them. */
-export interface RecordedAttempts {
+interface RecordedAttempts {
   readonly changed: readonly ChangedEndpoint[];
   readonly wokenIds: readonly string[];
 }
@@ -216,7 +216,7 @@ export function* endpointStatistics(
   }));
 }
 
-/** How many attempts of an endpoint have failed since its last success. */
+/** The number of failed attempts of an endpoint since its last success. */
 export function* failuresOf(endpointId: string): Work<number> {
   const row = yield* get("SELECT failures FROM endpoint_health WHERE endpoint_id = ?", endpointId);
   return row === undefined ? 0 : integer(row, "failures");

@@ -132,7 +132,7 @@ export function* deleteEndpoint(
   return true;
 }
 
-/** What a change of `enabled` changes in addition; an endpoint that is disabled already keeps its reason. */
+/** The further changes of a change of `enabled`; an endpoint that is disabled already keeps its reason. */
 function disablingOf(isEnabled: boolean, enabled: boolean | undefined, now: number) {
   if (enabled === undefined || enabled === isEnabled) return {};
   return enabled

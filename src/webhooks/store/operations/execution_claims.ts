@@ -25,7 +25,7 @@ export interface ExecutionQueue {
   readonly triggerId: string;
   /** `voided` are those with expired claims. */
   readonly stage: "new" | "begun" | "voided";
-  /** How often a claim of each expired since anything was written of it: the process ended during its next step. */
+  /** The number of claims that expired since anything was written of each: the process ended during its next step. */
   readonly expiredClaims: number;
 }
 
@@ -35,7 +35,7 @@ export interface DueQueue extends ExecutionQueue {
   readonly dueAt: number;
 }
 
-/** How much of a queue may be claimed. */
+/** The part of a queue that may be claimed. */
 export interface QueueClaim extends ExecutionQueue {
   readonly max: number;
   readonly maxBytes: number;
@@ -101,8 +101,8 @@ const VOIDED = sql((d) =>
 // With the claim, so that the timeout counts from then on, whatever happens.
 const CLAIM = claiming("execution", ", status = 'running', started_at = coalesce(started_at, ?)");
 
-/** What executions are claimed for; each claim lasts until `leaseUntil`. */
-export interface ExecutionClaimOptions {
+/** A request for claims of executions; each claim lasts until `leaseUntil`. */
+interface ExecutionClaimOptions {
   readonly now: number;
   readonly leaseUntil: number;
   readonly newClaimId: () => string;

@@ -29,7 +29,7 @@ const FINAL: ReadonlySet<ExecutionStatus> = new Set(["succeeded", "failed", "can
 /** Extends claims; returns those that are still held. */
 export const renewExecutionClaims = renewing("execution");
 
-/** What is written of an execution. */
+/** A change of an execution under its claim. */
 export interface ExecutionCommit {
   readonly executionId: string;
   readonly claimId: string;
@@ -39,7 +39,7 @@ export interface ExecutionCommit {
   readonly change: ExecutionChange;
   /** Of a final status; it is written with its deliveries. */
   readonly event?: NewEvent | undefined;
-  /** Whether the work goes on under the same claim. */
+  /** True if the work continues under the same claim. */
   readonly keepClaim: boolean;
 }
 

@@ -26,8 +26,8 @@ export interface ReportOptions {
   readonly newId: () => string;
 }
 
-/** What ends episodes. */
-export interface EndOptions {
+/** The end of episodes. */
+interface EndOptions {
   readonly now: number;
   readonly max: number;
   readonly newId: () => string;
@@ -45,7 +45,10 @@ interface StoredEpisode extends Episode {
  */
 export const EPISODE_GRACE_MS = 15_000;
 
-type WriteOptions = Pick<ReportOptions, "now" | "newId">;
+interface WriteOptions {
+  readonly now: number;
+  readonly newId: () => string;
+}
 
 const ADD_BATCH = `INSERT INTO reporter (id, batch, at) VALUES (?, ?, ?)
   ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = excluded.at WHERE reporter.batch < excluded.batch`;
@@ -138,7 +141,7 @@ const OVER = sql((d) =>
 const IS_OVER = "SELECT 1 AS one FROM limit_episode WHERE closed = 0 AND ends_at < ? LIMIT 1";
 const CLOSE = sql((d) => `UPDATE limit_episode SET closed = 1 WHERE ${d.among("id")}`);
 
-/** Whether an episode is over whose end was not reported. */
+/** True if an episode is over whose end was not reported. */
 export function* isEpisodeOver(now: number): Work<boolean> {
   return (yield* get(IS_OVER, now - EPISODE_GRACE_MS)) !== undefined;
 }

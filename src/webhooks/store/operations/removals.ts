@@ -6,7 +6,7 @@ import { all, get, type Row, run, sql, type Work } from "../work.ts";
 import type { RemovalOptions } from "../store.ts";
 
 /** An endpoint, the payload of an event, or a trigger, whose idempotency keys have this scope. */
-export type Removed = "endpoint" | "payload" | "idempotency";
+type Removed = "endpoint" | "payload" | "idempotency";
 
 /** Most rows that an operation changes, so that others can run in between. */
 export const PORTION = 500;
@@ -49,7 +49,7 @@ export function* clearRemoved(options: RemovalOptions): Work<boolean> {
   return yield* isAnythingRemoved();
 }
 
-/** Whether a removal is incomplete. */
+/** True if a removal is incomplete. */
 export function* isAnythingRemoved(): Work<boolean> {
   return (yield* get("SELECT 1 AS one FROM removal LIMIT 1")) !== undefined;
 }

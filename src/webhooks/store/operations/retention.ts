@@ -5,7 +5,7 @@ import { integer, text } from "../rows.ts";
 import { type Tallied, tally } from "./tally.ts";
 import { all, get, postgresOnly, type Row, run, sql, type Work } from "../work.ts";
 
-/** How many times the most rows are searched for events that never had a delivery. */
+/** Events that never had a delivery are searched for in this many times `max` rows. */
 const SEARCHED_SHARE = 10;
 
 const REMOVE_AUDIT = sql((d) =>
@@ -18,8 +18,8 @@ const REMOVE_KEYS = sql((d) =>
    DELETE FROM idempotency WHERE (scope, key) IN (SELECT scope, key FROM portion)`
 );
 
-/** What is removed: work that ended before `before`, at most `max` rows. */
-export interface RetentionOptions {
+/** A request to remove work that ended before `before`, at most `max` rows. */
+interface RetentionOptions {
   readonly before: number;
   readonly now: number;
   readonly max: number;

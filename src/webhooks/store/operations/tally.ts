@@ -72,7 +72,7 @@ const ENDPOINTS = `
     CASE WHEN failures >= ${FAILING_AFTER} THEN 1 ELSE 0 END AS failing, count(*) AS count
   FROM endpoint LEFT JOIN endpoint_health ON endpoint_id = id GROUP BY enabled, by_weir, failing`;
 
-/** What a statement of `tally` or `tallyMove` counts; `undefined` for any other statement. */
+/** The counts of a statement of `tally` or `tallyMove`; `undefined` for any other statement. */
 export function talliedBy(statement: Statement): readonly Parameter[] | undefined {
   return TALLYING.has(statement.sql) ? statement.parameters : undefined;
 }

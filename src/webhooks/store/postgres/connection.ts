@@ -18,7 +18,7 @@ import { StoreError } from "../store.ts";
 import type { Answer, Parameter, Statement } from "../work.ts";
 
 /** The timeouts of a connection. */
-export interface PostgresConnectionOptions {
+export interface PostgresSessionOptions {
   readonly clock: Clock;
   /** The address may name another. */
   readonly connectTimeoutMs: number;
@@ -29,11 +29,15 @@ export interface PostgresConnectionOptions {
   readonly idleTimeoutMs?: number | undefined;
   /** Logs files for TLS that keep their last good content. */
   readonly logger?: TlsFileLog | undefined;
+}
+
+/** The options of a connection. */
+export interface PostgresConnectionOptions extends PostgresSessionOptions {
   /** Cancels the connection attempt. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Whether a transaction writes. */
+/** A transaction that writes, or one that only reads. */
 export type TransactionKind = "write" | "read";
 
 type Result = pg.QueryResult<Record<string, string | number | Uint8Array | null>>;
@@ -44,14 +48,14 @@ const BEGINS: Readonly<Record<TransactionKind, string>> = {
   read: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 };
 
-/** How long after its timeout an unanswered statement breaks the connection: the server is stopped or unreachable. */
+/** A statement without an answer this long after its timeout breaks the connection: the server is stopped or unreachable. */
 const GRACE_MS = 2_000;
 const IDLE_MS = 10_000;
 const FAREWELL_MS = 1_000;
 const USE = "Cannot use the store";
 const INVALID_AUTHORIZATION = "28000";
 
-/** Whether to try TLS, in order; the second only where the server refused the first kind. */
+/** With or without TLS, in the order of the tries; the second only where the server refused the first. */
 const TLS_ATTEMPTS: Readonly<Record<SslMode, readonly boolean[]>> = {
   "disable": [false],
   "allow": [false, true],
@@ -71,7 +75,7 @@ export class PostgresConnection {
   readonly #statementMs: number | undefined;
   readonly #texts = new PreparedTexts();
   #isBroken = false;
-  /** What the server or the network said when it broke. */
+  /** The error of the server or the network that broke it. */
   #failure: unknown = new Error("the connection is broken");
   #isSilent = false;
   #onBroken: () => void = () => {};
@@ -163,7 +167,7 @@ export class PostgresConnection {
     return this.#isBroken;
   }
 
-  /** Whether it broke because the server did not respond within the timeout. */
+  /** True if it broke because the server did not respond within the timeout. */
   get isSilent(): boolean {
     return this.#isSilent;
   }

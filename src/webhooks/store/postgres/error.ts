@@ -48,7 +48,7 @@ export function sqlStateOf(error: unknown): string | undefined {
   return typeof error.code === "string" && SQL_STATE.test(error.code) ? error.code : undefined;
 }
 
-/** Whether the session of the error cannot continue. */
+/** True if the session of the error cannot continue. */
 export function endsSession(error: unknown): boolean {
   const state = sqlStateOf(error);
   if (state === undefined || !(error instanceof Error)) return false;
@@ -66,7 +66,7 @@ export function postgresError(what: string, error: unknown, isLost = false): Sto
   return new PostgresError(code ?? (isLost ? "busy" : "failed"), `${what}: ${text}`, state);
 }
 
-/** Whether an operation failed only because of a concurrent one, and was rolled back. */
+/** True if an operation failed only because of a concurrent one, and was rolled back. */
 export function isConflict(error: unknown): boolean {
   if (error instanceof ConflictError) return true;
   const state = sqlStateOf(error);
@@ -76,7 +76,7 @@ export function isConflict(error: unknown): boolean {
 /** States that concern the session or the server, and so all calls alike; after 40003 the group may be committed. */
 const COMMON_STATES = ["08", "25", "40003", "53", "57P"];
 
-/** Whether the server refused a statement of several calls perhaps because of one of them. */
+/** True if the server may have refused a statement of several calls because of one of them. */
 export function mayConcernOneCall(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state !== undefined && !COMMON_STATES.some((start) => state.startsWith(start));

@@ -5,21 +5,21 @@ import { get, run, type Work } from "../work.ts";
 import { sqlStateOf } from "./error.ts";
 
 /** Runs each work in one transaction. */
-export interface MigrationTransactions {
+interface MigrationTransactions {
   read<T>(work: () => Work<T>): Promise<T>;
   /** Work that writes. */
   write<T>(work: () => Work<T>): Promise<T>;
 }
 
 /** For the migration of a database. */
-export interface MigrationOptions {
+interface MigrationOptions {
   /** The address without its password. */
   readonly shownAddress: string;
   readonly migrations?: typeof MIGRATIONS.postgres | undefined;
 }
 
 /** The versions of the schema before and after. */
-export interface MigratedSchema {
+interface MigratedSchema {
   readonly from: number;
   readonly to: number;
 }

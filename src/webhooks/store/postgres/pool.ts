@@ -6,10 +6,10 @@ import { Pool } from "../../../net/pool.ts";
 import { settledWithin } from "../../../base/wait.ts";
 import { StoreError } from "../store.ts";
 import { PoolTimeoutError } from "./error.ts";
-import { PostgresConnection, type PostgresConnectionOptions } from "./connection.ts";
+import { PostgresConnection, type PostgresSessionOptions } from "./connection.ts";
 
 /** For a connection pool. */
-export interface PostgresPoolOptions extends Omit<PostgresConnectionOptions, "signal"> {
+export interface PostgresPoolOptions extends PostgresSessionOptions {
   readonly address: PostgresAddress;
   readonly clock: Clock;
   /** From 0 to below 1. */
@@ -24,7 +24,7 @@ export interface PostgresPoolOptions extends Omit<PostgresConnectionOptions, "si
 }
 
 /** The numbers of connections and of operations that wait for one. */
-export interface PostgresPoolMetrics {
+interface PostgresPoolMetrics {
   readonly open: number;
   readonly idle: number;
   readonly waiting: number;
@@ -208,7 +208,7 @@ function busy(state: string): StoreError {
   return new StoreError("busy", state.startsWith("Cannot") ? state : `Cannot use the store: ${state}`);
 }
 
-/** How often the sessions are compared: other clients of the pooler change the order. */
+/** The number of comparisons of sessions: other clients of the pooler change the order. */
 const ROUNDS = 3;
 
 /**

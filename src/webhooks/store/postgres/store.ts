@@ -145,7 +145,7 @@ class PostgresStore implements WebhookStore {
     return this.#parts.pool.metrics.waiting + inGroups;
   }
 
-  /** How often a transaction was retried after a conflict. */
+  /** The number of transactions that were retried after a conflict. */
   get transactionRetries(): number {
     return this.#parts.transactions.retries;
   }

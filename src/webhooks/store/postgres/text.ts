@@ -1,7 +1,7 @@
 import { type Parameter, storedText } from "../work.ts";
 
 /** A statement as PostgreSQL takes it. */
-export interface PreparedText {
+interface PreparedText {
   readonly text: string;
   /** Absent where the server does not keep it. */
   readonly name: string | undefined;

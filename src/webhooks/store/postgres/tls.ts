@@ -38,7 +38,7 @@ interface HandshakeLook {
   readonly address: PostgresAddress;
   readonly host: PostgresHost;
   readonly clock: Clock;
-  /** How long the look may take. */
+  /** Longest duration of the look. */
   readonly ms: number;
   readonly signal: AbortSignal | undefined;
   readonly logger: TlsFileLog | undefined;

@@ -7,7 +7,7 @@ import { isConflict, PostgresError, sqlStateOf } from "./error.ts";
 import type { PostgresPool } from "./pool.ts";
 
 /** For transactions. */
-export interface PostgresTransactionsOptions {
+interface PostgresTransactionsOptions {
   readonly clock: Clock;
   /** From 0 to below 1. */
   readonly random: () => number;
@@ -15,7 +15,7 @@ export interface PostgresTransactionsOptions {
 }
 
 interface PerformOptions extends NonNullable<Parameters<PostgresPool["use"]>[1]> {
-  /** How many operations of callers the work is; 1 when absent. */
+  /** The number of callers' operations in the work; 1 when absent. */
   readonly operations?: (() => number) | undefined;
 }
 
@@ -33,7 +33,7 @@ export class PostgresTransactions {
     this.#options = options;
   }
 
-  /** How often a transaction was retried after a conflict. */
+  /** The number of transactions that were retried after a conflict. */
   get retries(): number {
     return this.#retries;
   }

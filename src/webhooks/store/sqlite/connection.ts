@@ -20,9 +20,9 @@ import {
 
 /** For a database file. */
 export interface ConnectionOptions {
-  /** How long a statement waits for the writes of another process; 2 seconds when absent. */
+  /** Longest wait of a statement for the writes of another process; 2 seconds when absent. */
   readonly busyTimeoutMs?: number | undefined;
-  /** Whether nothing is written, and no file created. */
+  /** True if nothing is written, and no file created. */
   readonly readOnly?: boolean | undefined;
   /** Run after our own, such as to limit the size of a store in tests. */
   readonly pragmas?: readonly string[] | undefined;

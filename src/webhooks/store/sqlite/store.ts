@@ -58,7 +58,7 @@ class SqliteStore implements WebhookStore {
   /** Operations of one turn are written in one transaction, with one sync of the disk. */
   readonly #commits: CallGroups<Call>;
   readonly #logger: Logger;
-  /** Whether the log may hold an erased payload. */
+  /** True if the log may hold an erased payload. */
   #hasTraces = false;
   #isClosed = false;
 

@@ -10,10 +10,10 @@ const HOUR = 3_600_000;
 class Bed {
   readonly time = new FakeClock(1_000);
   readonly logger = new RecordedLogger();
-  /** How far the clocks are ahead of the time that has passed. */
+  /** The clocks minus the time that has passed. */
   wallAhead = 1_700_000_000_000;
   databaseAhead = 1_700_000_000_000;
-  /** How long a question and an answer are under way; without one the database is unavailable. */
+  /** The time of a question and an answer on their way; without one the database is unavailable. */
   trips: (readonly [question: number, answer: number] | undefined)[] = [];
   asked = 0;
   readonly machine: Clock = {
@@ -44,7 +44,7 @@ class Bed {
     return this.time.now() + this.databaseAhead;
   }
 
-  /** How wrong the clock is. */
+  /** The error of the clock. */
   get error(): number {
     return this.clock.now() - this.databaseNow;
   }
