@@ -20,10 +20,12 @@ export function vectorFixture(vector: Vector, cache?: CounterCache): ServiceFixt
   return new ServiceFixture({ ...vectorOptions(vector), ...(cache === undefined ? {} : { cache }) });
 }
 
-/** The rules and settings of a case. */
+/** The rules and settings of a case, and its first time: to move there, a clock would run millions of timers. */
 export function vectorOptions(vector: Vector): ServiceFixtureOptions {
   const settings = settingsOf(vector);
+  const [at] = vector.steps.flatMap((step) => step.at ?? []);
   return {
+    ...(at === undefined ? {} : { at }),
     files: vector.config,
     policy: policyOf(settings),
     localCacheBytes: settings.LOCAL_CACHE_SIZE_IN_BYTES,

@@ -113,14 +113,6 @@ export function unpadded(payload: Uint8Array): Uint8Array {
   return payload.subarray(1, payload.length - padding);
 }
 
-/** Both, concatenated. */
-export function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const both = new Uint8Array(first.length + second.length);
-  both.set(first);
-  both.set(second, first.length);
-  return both;
-}
-
 /** Receiver of the frames of a reader. */
 interface FrameTaker {
   /** Takes a frame, whose payload is a view that is only valid during the call. */
@@ -139,8 +131,10 @@ const NO_BYTES = new Uint8Array(0);
 /** Splits the bytes of one peer into frames, after the preface if it is a client. Throws `ConnectionError` for a bad one. */
 export class FrameReader {
   readonly #taker: FrameTaker;
-  /** Received and not handed on yet. */
-  #rest: Uint8Array = NO_BYTES;
+  /** Begins with the bytes that were received and not handed on yet; the room after them is for the next ones. */
+  #buffer: Uint8Array = NO_BYTES;
+  /** Their number. */
+  #kept = 0;
   #prefaced: boolean;
 
   constructor(taker: FrameTaker, { isOfServer = false } = {}) {
@@ -150,7 +144,7 @@ export class FrameReader {
 
   /** Takes bytes that arrived at `now` and hands on frames as long as they are accepted. */
   read(chunk: Uint8Array, now: number): void {
-    const bytes = this.#rest.length === 0 ? chunk : joined(this.#rest, chunk);
+    const bytes = this.#kept === 0 ? chunk : this.#appended(chunk);
     const { length: total } = bytes;
     let at = 0;
     if (!this.#prefaced) {
@@ -186,12 +180,26 @@ export class FrameReader {
 
   /** Takes bytes and hands on nothing before the next `read`. */
   keep(chunk: Uint8Array): void {
-    if (chunk.length > 0) this.#rest = joined(this.#rest, chunk);
+    if (chunk.length > 0) this.#kept = this.#appended(chunk).length;
   }
 
-  /** Keeps a copy of the rest: a view would keep the whole buffer alive. */
+  /** The bytes that are kept and these. The buffer doubles, so that many small pieces of a frame are copied once. */
+  #appended(chunk: Uint8Array): Uint8Array {
+    const total = this.#kept + chunk.length;
+    if (total > this.#buffer.length) {
+      const larger = new Uint8Array(Math.max(total, 2 * this.#kept));
+      larger.set(this.#buffer.subarray(0, this.#kept));
+      this.#buffer = larger;
+    }
+    this.#buffer.set(chunk, this.#kept);
+    return this.#buffer.subarray(0, total);
+  }
+
+  /** Keeps the rest: a copy, because a view would keep the whole buffer of a chunk alive. */
   #keepFrom(bytes: Uint8Array, at: number): void {
-    this.#rest = at === bytes.length ? NO_BYTES : bytes.slice(at);
+    this.#kept = bytes.length - at;
+    const isHere = at === 0 && bytes.buffer === this.#buffer.buffer;
+    if (!isHere) this.#buffer = this.#kept === 0 ? NO_BYTES : bytes.slice(at);
   }
 
   /** Checks as much of the preface as has arrived; returns its length. */

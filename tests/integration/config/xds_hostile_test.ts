@@ -7,8 +7,8 @@ import {
   FLAG,
   FRAME,
   FRAME_HEADER_BYTES,
-  joined,
 } from "../../../src/grpc/native/frames.ts";
+import { concatBytes } from "../../harness/h2_peer.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 
 const TEXT = new TextEncoder();
@@ -46,7 +46,7 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
     reason: "the server does not speak HTTP/2",
   },
   "a frame that is too long": {
-    first: joined(SETTINGS, Uint8Array.of(0xff, 0xff, 0xff, FRAME.DATA, 0, 0, 0, 0, 1)),
+    first: concatBytes(SETTINGS, Uint8Array.of(0xff, 0xff, 0xff, FRAME.DATA, 0, 0, 0, 0, 1)),
     reason: "the server broke HTTP/2: a frame has 16777215 bytes",
   },
   "GOAWAY with its reason": {
@@ -75,7 +75,7 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
   },
   "a message that announces 4 GiB": {
     first: SETTINGS,
-    later: joined(
+    later: concatBytes(
       encodeFrame(FRAME.HEADERS, GRPC_HEAD, STREAM),
       encodeFrame(FRAME.DATA, Uint8Array.of(0, 0xff, 0xff, 0xff, 0xff), { streamId: 1 }),
     ),
@@ -83,7 +83,7 @@ const HOSTILE: Readonly<Record<string, Hostile>> = {
   },
   "a message that is cut": {
     first: SETTINGS,
-    later: joined(
+    later: concatBytes(
       encodeFrame(FRAME.HEADERS, GRPC_HEAD, STREAM),
       encodeFrame(FRAME.DATA, Uint8Array.of(0, 0, 0, 0, 9, 1), { streamId: 1, flags: FLAG.END_STREAM }),
     ),
@@ -106,11 +106,11 @@ for (const [name, { first, later, reason }] of Object.entries(HOSTILE)) {
 Deno.test("xds stream: an answer that is cut at any byte ends it once, and no part of a message comes", async () => {
   const message = Uint8Array.of(0, 0, 0, 0, 3, 1, 2, 3);
   const trailers = Uint8Array.of(...field("grpc-status", "0"));
-  const answer = [
+  const answer = concatBytes(
     encodeFrame(FRAME.HEADERS, GRPC_HEAD, STREAM),
     encodeFrame(FRAME.DATA, message, { streamId: 1 }),
     encodeFrame(FRAME.HEADERS, trailers, LAST),
-  ].reduce(joined);
+  );
   const found = new Map<string, number>();
   for (let length = 0; length <= answer.length; length++) {
     const events = await eventsOf((connection) =>

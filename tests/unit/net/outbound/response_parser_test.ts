@@ -198,7 +198,9 @@ for (const [name, [answer, expected, options = {}]] of Object.entries(ANSWERS)) 
   Deno.test(`an answer is read however it is cut: ${name}`, () => {
     const bytes = Buffer.from(answer, "latin1");
     assertEquals(read([bytes], options), expected);
-    assertEquals(read(cut(bytes, () => 1), options), expected);
+    // A million pieces would take seconds; 7 bytes end at every place of lines of 10,000.
+    const shortest = bytes.length > 50_000 ? 7 : 1;
+    assertEquals(read(cut(bytes, () => shortest), options), expected);
     const random = seededRandom(1);
     for (let count = 0; count < 20; count++) {
       assertEquals(read(cut(bytes, () => 1 + Math.floor(random() ** 3 * 2_000)), options), expected);
