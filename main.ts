@@ -99,18 +99,17 @@ export async function serve(
     const tracing = await tracingOpening;
     const { spans } = await otlpOpening ?? {};
     const decisions = await openDecisions(parts, loaded, opened, { ...options, tracing, spans, gaveUp });
-    const { cache, service, decide, counters, workers, refresh } = decisions;
+    const { cache, service, decide, counters, workers, refresh, quotas } = decisions;
     const reading = { rules: () => service.rules, refresh, effective: options.effective ?? [] };
     opened.listener(await loaded.openPullMetrics(parts, reading), "metrics");
     await opened.opening(loaded.openMetricsExport(parts, reading, await otlpOpening));
     const createWorker = options.createWebhookWorker;
-    const webhooks = await openAdministration(parts, { tracing, decide, counters, createWorker });
+    const webhooks = await openAdministration(parts, { tracing, decide, counters, quotas, createWorker });
     opened.defer(() => webhooks.close(0));
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;
     const applying = rules.decideBy(loaded.checkingScripts(parts, cache, decisions.applyRules));
-    let quotas: Awaited<ReturnType<typeof loaded.openGrpc>>["quotas"] = undefined;
-    const shown = { ...reading, loading: () => rules, webhooks, quotas: () => quotas };
+    const shown = { ...reading, loading: () => rules, webhooks, quotas };
     const debug = loaded.openDebug(parts, { service, counters }, shown);
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
@@ -123,7 +122,7 @@ export async function serve(
     // The last to open: its unix socket replaces one in use, so nothing may fail after it.
     const grpc = await loaded.openGrpc(parts, { tracing, decide, service, shares: cache.shares });
     opened.defer(() => grpc.close(DRAIN_MS));
-    quotas = grpc.quotas;
+    quotas.own = grpc.quotas;
     await workers?.listen(portOf(grpc));
     logListening(logger, grpc, http);
     health.set("start", true);
@@ -194,7 +193,8 @@ async function openDecisions(
     : (rules, texts) => workers.setRules(texts).then(() => service.setRules(rules));
   const decide = tracing.decide((request, caller) => service.shouldRateLimit(request, caller));
   const refresh = workers === undefined ? undefined : () => workers.refresh();
-  return { cache: traced, service, decide, counters, workers, applyRules, refresh };
+  const quotas = new loaded.QuotaViews(parts, service, workers);
+  return { cache: traced, service, decide, counters, workers, applyRules, refresh, quotas };
 }
 
 /** Opens the statistics sinks where any are enabled; their modules are loaded only then. */
@@ -206,18 +206,19 @@ async function openSinks({ settings, stats, ...options }: ServiceParts): Promise
 
 /** Loads what every service requires before its ports open: a later import would fail without a free file descriptor. */
 async function loadListeners(settings: Settings) {
-  const [ports, cache, service, pull, http, grpc, scripts, workers] = await Promise.all([
+  const [ports, cache, service, pull, http, grpc, quotas, scripts, workers] = await Promise.all([
     import("./src/serve/shared_ports.ts"),
     import("./src/serve/cache.ts"),
     import("./src/serve/decisions.ts"),
     import("./src/serve/metrics.ts"),
     import("./src/serve/http.ts"),
     import("./src/serve/grpc.ts"),
+    import("./src/serve/quota_views.ts"),
     import("./src/serve/script_check.ts"),
     settings.WORKERS > 1 ? import("./src/serve/workers/deciding_workers.ts") : undefined,
   ]);
   await grpc.loadGrpc(settings);
-  return { ...ports, ...cache, ...service, ...pull, ...http, ...grpc, ...scripts, ...workers };
+  return { ...ports, ...cache, ...service, ...pull, ...http, ...grpc, ...quotas, ...scripts, ...workers };
 }
 
 /** Adds the metrics of the process; returns a function that ends them. */

@@ -34,9 +34,7 @@ export async function callOfCommand(
   for (const [name, flag] of Object.entries(command.flags)) {
     const value = await valueOf(name, flag, given.flags, sources);
     if (value !== undefined) parts.put(flag, value, `--${name}`);
-    else if (flag.isRequired === true) {
-      throw new FlagError(`Cannot run "${command.words}": --${name} is missing`);
-    }
+    else if (flag.isRequired === true) refuseUnlessInstead(command, name, flag.instead, given);
   }
   for (const flag of Object.values(command.flags)) {
     if (flag.otherwise !== undefined && !parts.has(flag)) parts.put(flag, flag.otherwise(sources.now), "");
@@ -46,6 +44,17 @@ export async function callOfCommand(
   }
   const { query, headers, body } = parts;
   return { method: command.method, path: pathOf(command, given), query, headers, body };
+}
+
+function refuseUnlessInstead(
+  { words }: AdministrationCommand,
+  name: string,
+  instead: string | undefined,
+  { flags }: GivenCommand,
+): void {
+  if (instead !== undefined && flags.text(instead) !== undefined) return;
+  const names = instead === undefined ? `--${name}` : `--${name} or --${instead}`;
+  throw new FlagError(`Cannot run "${words}": ${names} is missing`);
 }
 
 /** An argument of the command line. */

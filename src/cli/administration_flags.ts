@@ -18,6 +18,8 @@ export interface CallFlag extends CommandFlag {
   /** True if its value names the file of the text; `-` for standard input. */
   readonly isFile?: boolean | undefined;
   readonly isRequired?: boolean | undefined;
+  /** The flag that may be given in place of it, if it is required. */
+  readonly instead?: string | undefined;
   /** The value that is sent when it is not given. */
   readonly otherwise?: ((now: number) => JsonValue) | undefined;
 }

@@ -1,7 +1,7 @@
 import type { JsonValue } from "../base/exact_json.ts";
 import { parseDescriptorText } from "../ratelimit/request.ts";
 import type { AdministrationCommand } from "./administration_verbs.ts";
-import { bodyFlag } from "./administration_flags.ts";
+import { bodyFlag, type CallFlags } from "./administration_flags.ts";
 import { FlagError } from "./flags.ts";
 
 const FLAGS = {
@@ -13,30 +13,46 @@ const FLAGS = {
     { repeated: true, isRequired: true, read: readEntries },
   ),
 };
+const PEEK_FLAGS: CallFlags = {
+  domain: FLAGS.domain,
+  descriptors: { ...FLAGS.descriptors, instead: "bucket" },
+  bucket: bodyFlag(
+    "bucket",
+    "LIST",
+    "one bucket of a quota, in place of --descriptors: key=value,key=value, in any order",
+    { read: ([text = ""]) => readPairs(text) },
+  ),
+};
 
 /** Commands that read and reset the counters of a request. */
 export const COUNTER_COMMANDS: readonly AdministrationCommand[] = [
-  counterCommand("peek", "show the counters of a request, without counting hits"),
-  counterCommand("reset", "delete the counters of a request in their current windows"),
+  counterCommand(
+    "peek",
+    "show the counters of a request, or the quota of a bucket, without counting hits",
+    PEEK_FLAGS,
+  ),
+  counterCommand("reset", "delete the counters of a request in their current windows", FLAGS),
 ];
 
-function counterCommand(action: string, doc: string): AdministrationCommand {
+function counterCommand(action: string, doc: string, flags: CallFlags): AdministrationCommand {
   return {
     words: `counters ${action}`,
     args: [],
     doc,
     method: "POST",
     path: `/counters/${action}`,
-    flags: FLAGS,
+    flags,
     shown: { as: "record" },
   };
 }
 
 /** Descriptors as `weir client` takes them, in the format of `/json`. */
 function readEntries(texts: readonly string[]): JsonValue {
-  return texts.map((text) => {
-    const entries = parseDescriptorText(text);
-    if (typeof entries === "string") throw new FlagError(entries);
-    return { entries: entries.map(({ key, value }) => ({ key, value })) };
-  });
+  return texts.map((text) => ({ entries: readPairs(text) }));
+}
+
+function readPairs(text: string): JsonValue {
+  const entries = parseDescriptorText(text);
+  if (typeof entries === "string") throw new FlagError(entries);
+  return entries.map(({ key, value }) => ({ key, value }));
 }

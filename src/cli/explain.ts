@@ -9,12 +9,13 @@ import {
 import type { WalkedLevel } from "../ratelimit/forecast/explain_walk.ts";
 import { PLAIN_POLICY } from "../ratelimit/decision/policy.ts";
 import { validateRequest } from "../ratelimit/decision/validate.ts";
+import { quotasRefused } from "../settings/rule_support.ts";
 import type { CommandOptions, GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
 import { bucketsOf, printBuckets } from "./explain_buckets.ts";
 import { FlagError } from "./flags.ts";
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
 import { plainText } from "./plain_text.ts";
-import { MERGE_FLAG, readRuleFolder, ruleFolder } from "./rule_folder.ts";
+import { backendOf, MERGE_FLAG, readRuleFolder, ruleFolder, settingsFor } from "./rule_folder.ts";
 
 /** `weir explain`: explains a decision by the rule files alone. */
 export const EXPLAIN_COMMAND: RunnableCommand = {
@@ -39,6 +40,7 @@ export const EXPLAIN_COMMAND: RunnableCommand = {
       prefix: { value: "TEXT", doc: "prefix of cache keys (default $CACHE_KEY_PREFIX)" },
       ...OUTPUT_FLAGS,
     },
+    notes: "With --bucket, it reads SHADOW_MODE and BACKEND_TYPE from the environment, like the service.",
     exitCodes: { 0: "explained", 1: "the rule files have errors, or the rule of a bucket cannot be a quota" },
   },
   run,
@@ -55,7 +57,12 @@ async function run({ flags }: GivenCommand, { output, clock, environment }: Comm
   }
   const rules = await readRuleFolder(ruleFolder(folder, flags, environment), output);
   if (rules === undefined) return 1;
-  if (request === undefined) return printBuckets(rules, { domain, buckets }, { output, printer });
+  if (request === undefined) {
+    const { SHADOW_MODE: shadowMode } = settingsFor(environment, ["SHADOW_MODE"]);
+    const refused = quotasRefused(backendOf(environment));
+    if (refused !== undefined) output.stderr(`warning: ${refused}`);
+    return printBuckets(rules, { domain, buckets, shadowMode }, { output, printer });
+  }
   const { explanation } = explain(rules, request, {
     nowSeconds: Math.floor(clock.now() / 1_000),
     random: () => 0,

@@ -1,6 +1,6 @@
 import { explainBucket, type ExplainedBucket } from "../quota/explain_bucket.ts";
 import type { Entry } from "../ratelimit/request.ts";
-import { MAX_PAIRS } from "../ratelimit/rules/match_bucket.ts";
+import { bucketProblem } from "../ratelimit/rules/match_bucket.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";
 import type { GivenFlags, Output } from "./command.ts";
 import { FlagError } from "./flags.ts";
@@ -12,12 +12,8 @@ export function bucketsOf(flags: GivenFlags): Entry[][] {
   const buckets = flags.descriptors("bucket");
   for (const [index, pairs] of buckets.entries()) {
     const list = flags.texts("bucket")[index] ?? "";
-    if (pairs.length > MAX_PAIRS) {
-      throw new FlagError(`Invalid --bucket "${list}": expected at most ${MAX_PAIRS} pairs`);
-    }
-    if (pairs.some(({ key }) => key === "")) {
-      throw new FlagError(`Invalid --bucket "${list}": expected pairs with keys`);
-    }
+    const problem = bucketProblem(pairs);
+    if (problem !== undefined) throw new FlagError(`Invalid --bucket "${list}": ${problem}`);
   }
   return buckets;
 }
@@ -25,10 +21,15 @@ export function bucketsOf(flags: GivenFlags): Entry[][] {
 /** Prints the quotas of buckets; returns the exit code, 1 if a rule cannot be a quota. */
 export function printBuckets(
   rules: Rules,
-  { domain, buckets }: { readonly domain: string; readonly buckets: readonly (readonly Entry[])[] },
+  { domain, buckets, shadowMode }: {
+    readonly domain: string;
+    readonly buckets: readonly (readonly Entry[])[];
+    /** Of all rules. */
+    readonly shadowMode: boolean;
+  },
   { output, printer }: { readonly output: Output; readonly printer: ValuePrinter | undefined },
 ): number {
-  const explained = buckets.map((pairs) => explainBucket(rules, domain, pairs));
+  const explained = buckets.map((pairs) => explainBucket(rules, { domain, pairs, shadowMode }));
   if (printer !== undefined) {
     printer.print({ domain, buckets: explained });
   } else {

@@ -34,15 +34,19 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     "RUNTIME_WATCH_ROOT",
   ]);
   const merge = flags.boolean("merge") ?? MERGE_DOMAIN_CONFIG;
-  const { BACKEND_TYPE: backend = "" } = environment;
   return {
     folder,
     oneSourcePerDomain: oneSourcePerDomain(merge),
     ignoreDotFiles: RUNTIME_IGNOREDOTFILES,
     siblings: RUNTIME_WATCH_ROOT,
-    fixedWindowsOnly: backend === "" ? undefined : fixedWindowsOnly(parseBackendType(backend).value),
+    fixedWindowsOnly: fixedWindowsOnly(backendOf(environment)),
     eventsUnsent: eventsUnsent(environment["WEBHOOK_STORE"]),
   };
+}
+
+/** The cache of this environment, if it is set. */
+export function backendOf({ BACKEND_TYPE: backend = "" }: Environment): string | undefined {
+  return backend === "" ? undefined : parseBackendType(backend).value;
 }
 
 /** Only these settings of the environment; others may be those of another machine. */

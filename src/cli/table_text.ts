@@ -4,7 +4,7 @@ import { plainText, shortened } from "./plain_text.ts";
 
 const MAX_CELL = 60;
 /** Columns whose end matters most: it has the cause. */
-const WHOLE: ReadonlySet<string> = new Set(["detail"]);
+const WHOLE: ReadonlySet<string> = new Set(["detail", "why"]);
 const NOTHING = "-";
 
 /** Formats the rows of a table, also page by page: its columns never get narrower. */

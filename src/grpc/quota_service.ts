@@ -29,6 +29,8 @@ import { CLIENT_HEADER, DIRECT_HEADER } from "./native/request_head.ts";
 interface QuotaGrpcOptions {
   /** The streams, or why this service has none. */
   readonly streams: QuotaStreams | { readonly unavailable: string };
+  /** A stream that is refused, because this service has none. */
+  readonly onUnavailable: () => void;
   readonly onReport: () => void;
   /** An assignment that is sent, or the order to forget a bucket. */
   readonly onAssignment: () => void;
@@ -60,7 +62,10 @@ export function createQuotaGrpcService(options: QuotaGrpcOptions): GrpcService {
       maxMessageBytes: MAX_REPORT_BYTES,
       open: (peer, call) => {
         const { streams } = options;
-        if ("unavailable" in streams) throw new GrpcError("UNIMPLEMENTED", streams.unavailable);
+        if ("unavailable" in streams) {
+          options.onUnavailable();
+          throw new GrpcError("UNIMPLEMENTED", streams.unavailable);
+        }
         return new QuotaCall(peer, streams, call, options);
       },
     }],

@@ -24,11 +24,18 @@ interface BucketRule {
   readonly onCacheFailure?: CacheFailureMode;
 }
 
-/** Explains the quota of a bucket by the rules alone. */
-export function explainBucket(rules: Rules, domain: string, pairs: readonly Entry[]): ExplainedBucket {
+/** Explains the quota of a bucket by the rules alone; `shadowMode` is that of all rules. */
+export function explainBucket(
+  rules: Rules,
+  { domain, pairs, shadowMode }: {
+    readonly domain: string;
+    readonly pairs: readonly Entry[];
+    readonly shadowMode: boolean;
+  },
+): ExplainedBucket {
   const table = rules.domains.get(domain);
   const match = table === undefined ? undefined : matchBucket(table, pairs);
-  const quota = quotaLimit(match?.limit);
+  const quota = quotaLimit(match?.limit, shadowMode);
   const { rule, unlimited = false, onCacheFailure } = match?.limit ?? {};
   if (match === undefined || rule === undefined) {
     const why = table === undefined ? "unknown domain" : "no rule matches all pairs";
@@ -39,7 +46,11 @@ export function explainBucket(rules: Rules, domain: string, pairs: readonly Entr
     pairs: match.entries.map(shownEntry),
     rule: onCacheFailure === undefined ? { name, file, line } : { name, file, line, onCacheFailure },
     quota,
-    why: unlimited ? "its rule is unlimited" : reasonOf(quota),
+    why: unlimited
+      ? "its rule is unlimited"
+      : quota.kind === "allow" && !match.limit.shadowMode
+      ? "SHADOW_MODE is set"
+      : reasonOf(quota),
   };
 }
 

@@ -1,13 +1,13 @@
 import { type Clock } from "../base/clock.ts";
 import { SlicedWork } from "../base/sliced_work.ts";
 import type { CacheFailureMode } from "../ratelimit/rule_source.ts";
-import { MAX_PAIRS } from "../ratelimit/rules/match_bucket.ts";
+import { bucketProblem } from "../ratelimit/rules/match_bucket.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";
 import { type Bucket, BucketTable, type LeasedQuota } from "./bucket_table.ts";
 import { HubClient } from "./hub_client.ts";
 import { Member, MESSAGE_DELAY_MS, OVER_MS } from "./member.ts";
 import { ALLOW_ALL, DENY_ALL } from "./quota.ts";
-import { isSelected, MAX_SHOWN, type QuotaFilter, type QuotaView, shownBucket } from "./quota_view.ts";
+import { type QuotaFilter, type QuotaView, viewSteps } from "./quota_view.ts";
 import type { BucketUsage, QuotaClient, QuotaReport, QuotaStream, QuotaStreams } from "./quota_stream.ts";
 import type { QuotaShares } from "./quota_shares.ts";
 
@@ -45,7 +45,7 @@ export interface QuotaUsageSink {
   /** Requests of a bucket; `shadow` of the allowed ones would have been refused, were its rule not in shadow mode. */
   used(bucket: Bucket, allowed: number, denied: number, shadow: number): void;
   /** A bucket that is skipped, has the assignment for surplus ones, or whose rule cannot be a quota. */
-  refused(reason: "bad" | "surplus" | "impossible", bucket: Bucket | undefined): void;
+  refused(reason: "bad" | "surplus" | "impossible", client: HubClient, bucket: Bucket | undefined): void;
 }
 
 /** Assigns quotas to the clients of all streams. */
@@ -119,7 +119,12 @@ export class QuotaHub implements QuotaStreams {
   /** The buckets that a filter selects, with their clients. */
   async snapshot(filter: QuotaFilter): Promise<QuotaView> {
     const view = { buckets: 0, quotas: [] };
-    await new SlicedWork(this.#view(filter, view), this.#clock).ended;
+    const hub = {
+      buckets: this.#table.buckets,
+      clients: this.#clients,
+      now: () => this.#clock.elapsed(),
+    };
+    await new SlicedWork(viewSteps(hub, filter, view), this.#clock).ended;
     return view;
   }
 
@@ -180,15 +185,12 @@ export class QuotaHub implements QuotaStreams {
     const { maxBuckets, maxBucketsPerStream, overflow, usage: sink } = this.#options;
     const { id } = usage;
     const pairs = id.length > MAX_ID_BYTES ? undefined : usage.pairs();
-    if (
-      pairs === undefined || pairs.length === 0 || pairs.length > MAX_PAIRS ||
-      pairs.some(({ key }) => key === "")
-    ) {
-      sink.refused("bad", undefined);
+    if (pairs === undefined || bucketProblem(pairs) !== undefined) {
+      sink.refused("bad", client, undefined);
       return undefined;
     }
     if (client.members.size >= maxBucketsPerStream || this.#memberCount >= maxBuckets) {
-      sink.refused("surplus", undefined);
+      sink.refused("surplus", client, undefined);
       const isIdle = usage.elapsedSeconds > 0 && usage.allowed + usage.denied === 0;
       client.send(id, isIdle ? { kind: "abandon" } : overflow === "allow" ? ALLOW_ALL : DENY_ALL);
       return undefined;
@@ -254,7 +256,7 @@ export class QuotaHub implements QuotaStreams {
       }
     } else {
       const isImpossible = limit.kind === "impossible";
-      if (isImpossible) this.#options.usage.refused("impossible", bucket);
+      if (isImpossible) this.#options.usage.refused("impossible", client, bucket);
       const isDenied = isImpossible ? this.#failureMode(bucket.leased) === "deny" : limit.kind === "deny";
       member.send(isDenied ? DENY_ALL : ALLOW_ALL, now);
     }
@@ -276,28 +278,6 @@ export class QuotaHub implements QuotaStreams {
   #flush(): void {
     for (const client of this.#toFlush) client.flush();
     this.#toFlush.clear();
-  }
-
-  *#view(
-    filter: QuotaFilter,
-    view: { buckets: number; readonly quotas: QuotaView["quotas"][number][] },
-  ): Generator<void> {
-    let clientsLeft = MAX_SHOWN.clients;
-    for (const bucket of this.#table.buckets) {
-      yield;
-      if (!isSelected(bucket, filter)) continue;
-      view.buckets++;
-      if (view.quotas.length >= MAX_SHOWN.buckets) continue;
-      const clients: [HubClient, Member][] = [];
-      for (const client of this.#clients) {
-        const member = client.domain === bucket.domain ? client.members.get(bucket.id) : undefined;
-        if (member !== undefined) clients.push([client, member]);
-      }
-      const most = Math.min(MAX_SHOWN.clientsOfBucket, clientsLeft);
-      const shown = shownBucket(bucket, clients, { now: this.#clock.elapsed(), most });
-      clientsLeft -= shown.clients.length;
-      view.quotas.push(shown);
-    }
   }
 
   *#applyRules(): Generator<void> {

@@ -12,7 +12,7 @@ import type { OpenAdministration } from "./administration.ts";
 import { addListenerMetrics, connectionMetrics, listenerReport } from "./listener_metrics.ts";
 import { openUi, type OpenUiOptions } from "./ui.ts";
 import type { OpenWebhooks } from "./webhooks.ts";
-import type { QuotaHub } from "../quota/quota_hub.ts";
+import type { QuotaViews } from "./quota_views.ts";
 import type { LiveCounters } from "../ratelimit/forecast/live_counters.ts";
 import type { RateLimitService } from "../ratelimit/decision/service.ts";
 import { rulesText } from "../ratelimit/rules/rules_text.ts";
@@ -132,8 +132,7 @@ export interface OpenDebugOptions {
   readonly webhooks: OpenAdministration;
   /** The settings for operators. */
   readonly effective: readonly EffectiveSetting[];
-  /** The quotas of this thread; undefined until it has any. */
-  readonly quotas: () => Pick<QuotaHub, "snapshot"> | undefined;
+  readonly quotas: Pick<QuotaViews, "list">;
   /** Brings the statistics up to date; absent where they always are. */
   readonly refresh: (() => Promise<void>) | undefined;
 }
@@ -163,7 +162,7 @@ export function openDebug(
       explain,
       settingsRoute({ settings: effective, debugToken: token, administrators }),
       quotasRoute({
-        quotas: async (query) => await quotas()?.snapshot(query) ?? { buckets: 0, quotas: [] },
+        quotas: (filter) => quotas.list(filter),
         debugToken: token,
         administrators,
       }),

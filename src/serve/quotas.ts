@@ -8,6 +8,7 @@ import type { QuotaShares } from "../quota/quota_shares.ts";
 import { recordReported } from "../ratelimit/decision/reported_hits.ts";
 import type { RateLimitService } from "../ratelimit/decision/service.ts";
 import { NO_RULES, type Rules } from "../ratelimit/rules/rules.ts";
+import { quotasRefused } from "../settings/rule_support.ts";
 import type { ServiceParts } from "./parts.ts";
 
 /** Metrics of the quotas that clients enforce. */
@@ -32,8 +33,6 @@ export const QUOTA_METRICS = {
 } satisfies MetricGroup;
 
 const LOG_MS = 60_000;
-const MC_HAS_NONE =
-  "quotas require BACKEND_TYPE=kv or memory: memcached cannot divide a limit among instances";
 
 /** The service of quotas. */
 interface OpenQuotas {
@@ -51,26 +50,7 @@ export function openQuotas(
   const { settings, logger, clock, stats } = parts;
   const log = new ThrottledLog(logger, { clock, intervalMs: LOG_MS });
   const counts = { reports: 0, skipped: 0, assignments: 0, bad: 0, surplus: 0, impossible: 0 };
-  const usage: QuotaUsageSink = {
-    used: ({ match, domain, leased }, allowed, denied, shadow) => {
-      if (match === undefined) return;
-      recordReported({ ...match, domain, key: leased.quota.key, allowed, denied, shadow }, {
-        stats,
-        tally: decisions.tally,
-        counts: decisions.ruleCounts,
-        limitEvents: parts.limitEvents,
-        now: clock.now(),
-      });
-    },
-    refused: (reason, bucket) => {
-      counts[reason]++;
-      const { match, domain } = bucket ?? {};
-      const fields = domain === undefined
-        ? {}
-        : { domain: shownText(domain), rule: match?.limit.rule?.fullKey };
-      log.warning(reason, REFUSALS[reason], fields);
-    },
-  };
+  const usage = usageSink(parts, decisions, { counts, log });
   const hub = shares === undefined ? undefined : new QuotaHub({
     clock,
     rules: decisions.rules ?? NO_RULES,
@@ -95,8 +75,11 @@ export function openQuotas(
     },
     gauges: { streams: () => hub?.counts.streams ?? 0, buckets: () => hub?.counts.buckets ?? 0 },
   });
+  const unavailable = quotasRefused(settings.BACKEND_TYPE) ?? "";
   const service = createQuotaGrpcService({
-    streams: hub ?? { unavailable: MC_HAS_NONE },
+    streams: hub ?? { unavailable },
+    onUnavailable: () =>
+      log.warning("unavailable", "A stream of quotas was refused", { reason: unavailable }),
     onReport: () => void counts.reports++,
     onAssignment: () => void counts.assignments++,
     onMalformed: () => void stats.service.serviceError++,
@@ -112,7 +95,37 @@ export function openQuotas(
   return { service, hub, close };
 }
 
-const REFUSALS: Readonly<Record<Parameters<QuotaUsageSink["refused"]>[0], string>> = {
+/** Counts reported requests as decided ones. */
+function usageSink(
+  { stats, limitEvents, clock }: ServiceParts,
+  decisions: RateLimitService,
+  { counts, log }: { readonly counts: Record<Refusal, number>; readonly log: ThrottledLog },
+): QuotaUsageSink {
+  return {
+    used: ({ match, domain, leased }, allowed, denied, shadow) => {
+      if (match === undefined) return;
+      recordReported({ ...match, domain, key: leased.quota.key, allowed, denied, shadow }, {
+        stats,
+        tally: decisions.tally,
+        counts: decisions.ruleCounts,
+        limitEvents,
+        now: clock.now(),
+      });
+    },
+    refused: (reason, { domain, name }, bucket) => {
+      counts[reason]++;
+      log.warning(reason, REFUSALS[reason], {
+        domain: shownText(domain),
+        client: name === undefined ? undefined : shownText(name),
+        rule: bucket?.match?.limit.rule?.fullKey,
+      });
+    },
+  };
+}
+
+type Refusal = Parameters<QuotaUsageSink["refused"]>[0];
+
+const REFUSALS: Readonly<Record<Refusal, string>> = {
   bad: "A bucket of a quota was skipped: it needs 1 to 8 pairs with keys, and an id of at most 1024 bytes",
   surplus: "There are too many buckets of quotas; QUOTA_OVERFLOW decides those above the maximum",
   impossible: "A rule with the algorithm concurrency cannot be a quota; its on_cache_failure decides",

@@ -1,6 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { Administrators } from "../http/routes/administrators.ts";
-import { counterRoutes, type Counters } from "../http/routes/counters_route.ts";
+import { counterRoutes, type Counters, type PeekedQuotas } from "../http/routes/counters_route.ts";
 import type { DebugRoute } from "../http/routes/debug.ts";
 import { type HttpPort, listenHttp } from "../http/server/http_port.ts";
 import { openApiRoute } from "../http/routes/openapi_route.ts";
@@ -36,6 +36,7 @@ export interface OpenWebhooksOptions {
   readonly administrators: Administrators;
   /** Part of the administration, also where the webhook service is off. */
   readonly counters: Counters;
+  readonly quotas: PeekedQuotas;
   /** Starts the worker that serves webhooks; `createWebhookWorker` when absent. */
   readonly createWorker?: (() => WebhookWorkerHandle) | undefined;
 }
@@ -73,7 +74,7 @@ export function openWebhooks(parts: ServiceParts, options: OpenWebhooksOptions):
   if (!administrators.isEnabled) {
     logger.warning("ADMIN_TOKEN is not set; the administration API is disabled");
   }
-  const counters = counterRoutes({ counters: options.counters, administrators, clock, logger });
+  const counters = counterRoutes({ ...options, clock, logger });
   const isSeparate = ADMIN_ADDR !== undefined;
   const service = place === undefined ? undefined : openService(place, parts, options);
   // Like the administration it does not exist without a token.

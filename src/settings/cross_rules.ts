@@ -3,6 +3,7 @@ import { isPostgresAddress, parsePostgresAddress } from "../base/postgres_addres
 import { configuredTokens, namedTokensProblem } from "./administrator_tokens.ts";
 import { KV_RULES } from "./kv_rules.ts";
 import { mogrifierProblems } from "./mogrifier_rules.ts";
+import { quotasRefused } from "./rule_support.ts";
 import { type Environment, isSet } from "./setting.ts";
 import type { CrossRule, SettingName, Settings } from "./table.ts";
 
@@ -11,6 +12,13 @@ const POSTGRES_ONLY = [
   "WEBHOOK_STORE_CONNECT_TIMEOUT",
   "WEBHOOK_STORE_STATEMENT_TIMEOUT",
   "WEBHOOK_STORE_LOCK_TIMEOUT",
+] as const;
+
+const QUOTA_ONLY = [
+  "QUOTA_MAX_STREAMS",
+  "QUOTA_MAX_BUCKETS_PER_STREAM",
+  "QUOTA_MAX_BUCKETS",
+  "QUOTA_OVERFLOW",
 ] as const;
 
 const RULES: readonly CrossRule[] = [
@@ -149,6 +157,18 @@ export function storeWarnings(
   if (bad.has("WEBHOOK_STORE") || (store !== undefined && isPostgresAddress(store))) return [];
   return POSTGRES_ONLY.filter((name) => isSet(env, name) && !bad.has(name))
     .map((name) => `${name} has no effect: WEBHOOK_STORE is not a PostgreSQL address`);
+}
+
+/** Warnings about settings of quotas with a cache that has none; `bad` names settings that could not be read. */
+export function quotaWarnings(
+  { BACKEND_TYPE }: Settings,
+  env: Environment,
+  bad: ReadonlySet<string>,
+): string[] {
+  const refused = quotasRefused(BACKEND_TYPE);
+  if (refused === undefined || bad.has("BACKEND_TYPE")) return [];
+  return QUOTA_ONLY.filter((name) => isSet(env, name) && !bad.has(name))
+    .map((name) => `${name} has no effect: ${refused}`);
 }
 
 /** The value is never shown, because it may hold a password. */

@@ -1,6 +1,6 @@
 import { readAliases } from "./aliases.ts";
 import { BACKEND_ALIASES } from "./cache_table.ts";
-import { crossProblems, storeWarnings } from "./cross_rules.ts";
+import { crossProblems, quotaWarnings, storeWarnings } from "./cross_rules.ts";
 import { type EffectiveSetting, effectiveSettings } from "./effective_settings.ts";
 import { cacheWarnings } from "./kv_rules.ts";
 import { readSecretFiles, type SecretFiles } from "./secret_files.ts";
@@ -73,6 +73,7 @@ export function readSettings(environment: Environment): SettingsReading {
     ...backendWarnings(env),
     ...cacheWarnings(settings, env, notes.bad),
     ...storeWarnings(settings, env, notes.bad),
+    ...quotaWarnings(settings, env, notes.bad),
     ...unreadWarnings(env),
   ];
   if (problems.length > 0) throw new SettingsError(problems, { warnings, notes: lines });

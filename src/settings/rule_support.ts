@@ -10,6 +10,12 @@ export function fixedWindowsOnly(backend: string | undefined): string | undefine
     "or set BACKEND_TYPE to kv or memory";
 }
 
+/** Why this back end has no quotas that clients enforce, and what to do; undefined if it does. */
+export function quotasRefused(backend: string | undefined): string | undefined {
+  if (backend !== "mc") return undefined;
+  return "quotas require BACKEND_TYPE=kv or memory: memcached cannot divide a limit among instances";
+}
+
 /** Why a service without this store sends no events of rules, and what to do; undefined if it has a store. */
 export function eventsUnsent(webhookStore: string | undefined): string | undefined {
   if (webhookStore !== undefined && webhookStore !== "") return undefined;

@@ -74,6 +74,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "http/routes": [
     "http/server/",
     "http/openapi/",
+    "quota/quota_view.ts",
     "ratelimit/",
     "webhooks/api/",
     "telemetry/",

@@ -20,6 +20,7 @@ import {
   TRIGGER_SCHEMAS,
 } from "../../webhooks/api/trigger_operations.ts";
 import { CALLER_OPERATIONS, DEBUG_OPERATIONS, DEBUG_SCHEMAS, PORT_OPERATIONS } from "./port_operations.ts";
+import { QUOTA_SCHEMAS } from "./quota_schema.ts";
 import { COUNTER_OPERATIONS, DECISION_OPERATIONS, RATE_LIMIT_SCHEMAS } from "./rate_limit_operations.ts";
 
 /** A method of a path, and everything that is known of it. */
@@ -61,6 +62,7 @@ export const SCHEMAS: SchemaProperties = {
   ...DELIVERY_SCHEMAS,
   ...EXECUTION_SCHEMAS,
   ...WORKFLOW_SCHEMAS,
+  ...QUOTA_SCHEMAS,
   ...DEBUG_SCHEMAS,
 };
 

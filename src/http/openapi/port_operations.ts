@@ -2,7 +2,6 @@ import {
   choiceSchema,
   flagSchema,
   integerSchema,
-  type JsonSchema,
   listSchema,
   objectSchema,
   openSchema,
@@ -14,6 +13,7 @@ import {
 import { ALGORITHMS } from "../../ratelimit/rule_source.ts";
 import { UNIT_NAMES } from "../../ratelimit/units.ts";
 import { LIMIT_EVENTS, REDACTIONS } from "../../ratelimit/rule_events.ts";
+import { QUOTA_EXAMPLE } from "./quota_schema.ts";
 import type { AdministrationOperations, OperationAnswer, Operations } from "../../webhooks/api/operation.ts";
 
 function textAnswer(description: string, example: string): OperationAnswer {
@@ -149,43 +149,6 @@ const SETTING = objectSchema({
   whenUnset: textSchema("Behaviour without a value."),
 });
 
-const RATE: JsonSchema = { type: "number" };
-
-const QUOTA = objectSchema({
-  domain: textSchema("The domain."),
-  bucket: listSchema(
-    objectSchema({ key: textSchema("The key."), value: textSchema("The value.") }),
-    "The pairs, in the order of the rule.",
-  ),
-  limit: objectSchema({
-    kind: choiceSchema(
-      ["allow", "deny", "rate", "impossible"],
-      "`impossible` for a limit of requests in flight.",
-    ),
-  }, {
-    perSecond: { ...RATE, description: "Requests per second of all clients." },
-    burst: integerSchema("Most requests that pass together after a pause."),
-    isPerSecond: flagSchema("Whether the unit of the rule is a second."),
-    shadowPerSecond: { ...RATE, description: "Rate of a rule in shadow mode." },
-  }),
-  clientCount: integerSchema("Number of clients, with those that are not shown."),
-  clients: listSchema(
-    objectSchema({
-      isConnected: flagSchema("Whether its stream is open."),
-      demand: { ...RATE, description: "Requests per second, as last reported." },
-      assignment: choiceSchema(
-        ["allow", "deny", "tokens", "none"],
-        "The last assignment, unless it has expired.",
-      ),
-      secondsSinceReport: { ...RATE, description: "Age of its last report." },
-    }, {
-      name: textSchema("The name that the client sends; absent without one."),
-      share: { ...RATE, description: "Requests per second; absent if all are allowed." },
-    }),
-    "The clients.",
-  ),
-}, { rule: textSchema("The rule; absent if none matches.") });
-
 /** The debug port, except for its web page. */
 export const DEBUG_OPERATIONS = {
   "GET /": {
@@ -258,38 +221,24 @@ export const DEBUG_OPERATIONS = {
   "GET /quotas": {
     id: "getQuotas",
     summary: "Show the buckets of quotas with their limits and clients",
-    description: "Shows at most 1,000 buckets, 100 clients of each, and 5,000 clients in all. " +
-      "With several `WORKERS`, it shows the clients of the first thread. Also accepts an administration token.",
+    description:
+      "Shows at most 1,000 buckets, 100 clients of each, and 5,000 clients in all, of all threads. " +
+      "Also accepts an administration token.",
     credentials: ["debug", "admin"],
     query: {
       domain: textSchema("Only buckets of this domain."),
       bucket: textSchema("Only the bucket with these pairs, such as `account=acme,path=/a`, in any order."),
+      text: textSchema("Only buckets with this text in their rule, or in a pair such as `account=acme`."),
+      limit: integerSchema("The most buckets; 1000 when absent.", { minimum: 1, maximum: 1_000 }),
     },
     answers: {
       200: {
         description: "The buckets.",
         schema: objectSchema({
           buckets: integerSchema("Number of matching buckets, with those that are not shown."),
-          quotas: listSchema(QUOTA, "The buckets."),
-        }),
-        example: {
-          buckets: 1,
-          quotas: [{
-            domain: "shop",
-            bucket: [{ key: "account", value: "acme" }],
-            rule: "shop.account_acme",
-            limit: { kind: "rate", perSecond: 50, burst: 50, isPerSecond: true },
-            clientCount: 1,
-            clients: [{
-              name: "envoy-1",
-              isConnected: true,
-              demand: 12.5,
-              assignment: "tokens",
-              share: 50,
-              secondsSinceReport: 2.1,
-            }],
-          }],
-        },
+          quotas: listSchema(schemaOf("Quota"), "The buckets, with the most demand for their limit first."),
+        }, { why: textSchema("Why some or all buckets are missing; absent if none are.") }),
+        example: { buckets: 1, quotas: [QUOTA_EXAMPLE] },
       },
     },
   },

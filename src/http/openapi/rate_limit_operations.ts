@@ -15,6 +15,7 @@ import {
 import { ALGORITHMS } from "../../ratelimit/rule_source.ts";
 import { MAX_REQUESTS_PER_UNIT, numberOfUnit, UNIT_NAMES } from "../../ratelimit/units.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/decision/validate.ts";
+import { MAX_PAIRS } from "../../ratelimit/rules/match_bucket.ts";
 import type { AdministrationOperations, Operations } from "../../webhooks/api/operation.ts";
 
 const UNIT = choiceSchema(UNIT_NAMES, "The unit of the window.");
@@ -77,18 +78,35 @@ const UNLIMITED = objectSchema({
   ),
 }, { rule: textSchema("The full name of the rule.") });
 
+const DOMAIN = textSchema("The domain of the rules.", { minLength: 1 });
+const DESCRIPTORS = listSchema(schemaOf("Descriptor"), "Weir decides each descriptor separately.", {
+  minItems: 1,
+  maxItems: MAX_DESCRIPTORS,
+});
+const HITS = count(
+  "Hits of descriptors without their own; 0 and absent mean 1, and more than 2^32 - 1 count as that.",
+);
+const BUCKET = listSchema(
+  closedSchema({ key: textSchema("The key.", { minLength: 1 }) }, {
+    value: nullable(textSchema("The value.")),
+  }),
+  "The pairs of a bucket of a quota, in any order, in place of descriptors.",
+  { minItems: 1, maxItems: MAX_PAIRS },
+);
+
 /** Schemas of decisions and counters, by name. */
 export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
-  RateLimitRequest: closedSchema({
-    domain: textSchema("The domain of the rules.", { minLength: 1 }),
-    descriptors: listSchema(schemaOf("Descriptor"), "Weir decides each descriptor separately.", {
-      minItems: 1,
-      maxItems: MAX_DESCRIPTORS,
-    }),
+  RateLimitRequest: closedSchema({ domain: DOMAIN, descriptors: DESCRIPTORS }, { hitsAddend: HITS }),
+  PeekRequest: objectSchema({ domain: DOMAIN }, {
+    descriptors: DESCRIPTORS,
+    hitsAddend: HITS,
+    bucket: nullable(BUCKET),
   }, {
-    hitsAddend: count(
-      "Hits of descriptors without their own; 0 and absent mean 1, and more than 2^32 - 1 count as that.",
-    ),
+    additionalProperties: false,
+    anyOf: [
+      objectSchema({ descriptors: DESCRIPTORS }, { bucket: { type: "null" } }),
+      objectSchema({ bucket: BUCKET }, { descriptors: { type: "null" } }),
+    ],
   }),
   Descriptor: closedSchema({}, {
     entries: nullable(listSchema(schemaOf("Entry"), "Keys and values, matched level by level.", {
@@ -204,15 +222,20 @@ export const COUNTER_OPERATIONS = {
   "POST /counters/peek": {
     id: "peekCounters",
     role: "read",
-    summary: "Show the counters of a request",
-    description: "Does not count hits.",
-    body: BODY,
+    summary: "Show the counters of a request, or the quota of a bucket",
+    description: "Does not count hits. The quota is that of the clients of this instance.",
+    body: { schema: schemaOf("PeekRequest"), example: REQUEST_EXAMPLE },
     answers: {
       200: {
-        description: "One counter per descriptor.",
-        schema: objectSchema({
-          descriptors: listSchema(schemaOf("Counter"), "In the order of the request."),
-        }),
+        description: "One counter per descriptor, or the quota.",
+        schema: {
+          anyOf: [
+            objectSchema({
+              descriptors: listSchema(schemaOf("Counter"), "In the order of the request."),
+            }),
+            schemaOf("Quota"),
+          ],
+        },
         example: { descriptors: [COUNTER_EXAMPLE] },
       },
     },

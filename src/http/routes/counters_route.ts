@@ -1,11 +1,11 @@
 import type { Logger } from "../../base/log.ts";
 import type { CounterState } from "../../ratelimit/forecast/live_counters.ts";
-import type { RateLimitRequest } from "../../ratelimit/request.ts";
+import type { Entry, RateLimitRequest } from "../../ratelimit/request.ts";
 import { decodeText } from "../../wire/text.ts";
 import { roleProblem, wrongMethod } from "../../webhooks/api/problem.ts";
 import { jsonAnswer } from "../../webhooks/api/route.ts";
 import { type ApiOptions, apiRoute, authenticatedCall, refused } from "./api_call.ts";
-import { readRateLimitRequest } from "./rate_limit_json.ts";
+import { readPeekRequest, readRateLimitRequest } from "./rate_limit_json.ts";
 import { COUNTER_OPERATIONS } from "../openapi/rate_limit_operations.ts";
 import { apiProblem, refusalOf } from "../server/problem.ts";
 import { MAX_BODY_BYTES } from "./rate_limit_route.ts";
@@ -17,11 +17,18 @@ export interface Counters {
   reset(request: RateLimitRequest): Promise<CounterState[]>;
 }
 
+/** The quotas behind `peek`. */
+export interface PeekedQuotas {
+  /** One bucket; throws what a decision throws. */
+  peek(domain: string, pairs: readonly Entry[]): Promise<object>;
+}
+
 /** Options of `counterRoutes`. */
 export interface CounterRouteOptions {
   readonly administrators: ApiOptions["administrators"];
   readonly clock: ApiOptions["clock"];
   readonly counters: Counters;
+  readonly quotas: PeekedQuotas;
   readonly logger: Logger;
 }
 
@@ -30,14 +37,14 @@ const OTHER_INSTANCES =
   "The local cache of every other instance still denies the keys that it knows to be over their limit, until the window ends";
 const MAX_LOGGED_RULES = 10;
 
-/** `POST /api/v1/counters/peek` and `/reset`: take a request as `/json` does, and count nothing. */
+/** `POST /api/v1/counters/peek` and `/reset`: take a request as `/json` does, and count nothing; or, for `peek`, a bucket. */
 export function counterRoutes(options: CounterRouteOptions): readonly Route[] {
-  const { logger, counters } = options;
+  const { logger, counters, quotas } = options;
   const bounds = { ...options, maxBodyBytes: MAX_BODY_BYTES, decode: decodeText };
   const route = (
     name: "peek" | "reset",
     work: (
-      request: RateLimitRequest,
+      body: string,
       facts: { requestId: string; administrator: string },
     ) => Promise<unknown>,
   ) =>
@@ -50,15 +57,19 @@ export function counterRoutes(options: CounterRouteOptions): readonly Route[] {
       if (problem !== undefined) return refused(call, problem);
       try {
         const facts = { requestId: call.requestId, administrator: administrator.name };
-        return jsonAnswer(200, await work(readRateLimitRequest(body), facts));
+        return jsonAnswer(200, await work(body, facts));
       } catch (error) {
         return refused(call, apiProblem(refusalOf(error)));
       }
     });
   return [
-    route("peek", async (request) => ({ descriptors: await counters.peek(request) })),
-    route("reset", async (request, facts) => {
-      const before = await counters.reset(request);
+    route("peek", async (body) => {
+      const { bucket, ...request } = readPeekRequest(body);
+      if (bucket !== undefined) return await quotas.peek(request.domain, bucket);
+      return { descriptors: await counters.peek(request) };
+    }),
+    route("reset", async (body, facts) => {
+      const before = await counters.reset(readRateLimitRequest(body));
       logger.info("Counters reset", { ...factsOf(before), ...facts });
       return { descriptors: before.map(afterReset), otherInstances: OTHER_INSTANCES };
     }),

@@ -2,7 +2,8 @@ import type { CurrentLimit, Decision, DescriptorStatus, Header } from "../../rat
 import { MAX_REQUESTS_PER_UNIT, type Unit, UNIT_NAMES, unitOfNumber } from "../../ratelimit/units.ts";
 import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from "../../ratelimit/request.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/decision/validate.ts";
-import { JsonReader, JsonRequestError, messageFields } from "../server/json_reader.ts";
+import { bucketProblem, MAX_PAIRS } from "../../ratelimit/rules/match_bucket.ts";
+import { JsonReader, JsonRequestError, type MessageFields, messageFields } from "../server/json_reader.ts";
 
 /** The largest integer that JSON requests may hold. */
 const MAX_WHOLE_NUMBER = 2 ** 53;
@@ -12,6 +13,11 @@ const DIGITS_OF_MAX = String(MAX_WHOLE_NUMBER).length;
 const MAX_UINT32 = 4_294_967_295;
 const MAX_INT32 = 2_147_483_647;
 
+/** A request for counters, or for the quota of a bucket. */
+interface PeekRequest extends RateLimitRequest {
+  readonly bucket?: readonly Entry[] | undefined;
+}
+
 /** A reader for each field of a rate limit request, for messages that have further fields. */
 export const REQUEST_READERS = {
   domain: readText,
@@ -19,6 +25,10 @@ export const REQUEST_READERS = {
   hitsAddend: (reader: JsonReader) => readHits(reader, MAX_UINT32),
 };
 const REQUEST_FIELDS = messageFields<RateLimitRequest>(REQUEST_READERS);
+const PEEK_FIELDS = messageFields<PeekRequest>({
+  ...REQUEST_READERS,
+  bucket: (reader) => reader.list(MAX_PAIRS, readEntry),
+});
 const DESCRIPTOR_FIELDS = messageFields<Descriptor>({
   entries: (reader) => reader.list(MAX_ENTRIES, readEntry),
   limit: readLimit,
@@ -37,11 +47,30 @@ const LIMIT_FIELDS = messageFields<LimitOverride>({
  * first item beyond the bounds of a call, so that a large body costs no more than its bytes.
  */
 export function readRateLimitRequest(text: string): RateLimitRequest {
+  return readMessage(text, REQUEST_FIELDS, { domain: "", descriptors: [], hitsAddend: 0 });
+}
+
+/** Reads a rate limit request like `readRateLimitRequest`, or the bucket of a quota in place of descriptors. */
+export function readPeekRequest(text: string): PeekRequest {
+  const request: PeekRequest = readMessage(text, PEEK_FIELDS, { domain: "", descriptors: [], hitsAddend: 0 });
+  const { domain, bucket, descriptors } = request;
+  if (bucket === undefined) return request;
+  const refuse = (field: string, problem: string) => {
+    throw new JsonRequestError(field, problem, { offset: text.length });
+  };
+  if (domain === "") refuse("domain", "must not be empty");
+  const problem = descriptors.length > 0 ? "must not be given with descriptors" : bucketProblem(bucket);
+  if (problem !== undefined) refuse("bucket", problem);
+  return request;
+}
+
+/** The draft becomes the message. */
+function readMessage<T>(text: string, fields: MessageFields<T>, draft: T): T {
   const reader = new JsonReader(text);
   if (reader.atEnd()) {
     throw new JsonRequestError("body", "empty, expected a JSON object", { offset: text.length });
   }
-  const request = reader.message(REQUEST_FIELDS, { domain: "", descriptors: [], hitsAddend: 0 });
+  const request = reader.message(fields, draft);
   reader.end();
   return request;
 }

@@ -10,7 +10,7 @@ interface Field<T> {
 }
 
 /** The fields of a message by both spellings of their names. */
-type MessageFields<T> = ReadonlyMap<string, Field<T>>;
+export type MessageFields<T> = ReadonlyMap<string, Field<T>>;
 
 const MAX_SHOWN_NAME = 64;
 const QUOTE = 0x22;

@@ -6,6 +6,12 @@ export const MAX_PAIRS = 8;
 /** The most rules that are visited for one bucket; more than a file for people has at one place. */
 const MAX_STEPS = 10_000;
 
+/** Why no client may report a bucket with these pairs; undefined if it may. */
+export function bucketProblem(pairs: readonly Entry[]): string | undefined {
+  if (pairs.length > MAX_PAIRS) return `expected at most ${MAX_PAIRS} pairs`;
+  return pairs.length === 0 || pairs.some(({ key }) => key === "") ? "expected pairs with keys" : undefined;
+}
+
 /** A limit with the pairs in the order of the path of its rule. */
 export interface BucketMatch {
   readonly limit: RateLimit;

@@ -5,6 +5,7 @@ import { portLogger } from "../../base/log.ts";
 import { captureConsole } from "../../base/standard_streams.ts";
 import { settledWithin } from "../../base/wait.ts";
 import { TextCompiler } from "../../config/load_parts.ts";
+import type { QuotaView } from "../../quota/quota_view.ts";
 import { LimitEpisodes } from "../../ratelimit/decision/limit_episodes.ts";
 import type { LimitEventSink } from "../../ratelimit/decision/limit_events.ts";
 import { StatsDeltas } from "../../stats/stats_delta.ts";
@@ -31,7 +32,7 @@ export class DecidingThread {
   readonly #episodes = new LimitEpisodes({ maxPerSecond: Infinity, graceMs: 0, reportMs: REPORT_MS });
   readonly #exports: PortExports;
   #open: Awaited<ReturnType<typeof openParts>> | undefined;
-  #grpc: { close(graceMs: number): Promise<void> } | undefined;
+  #grpc: Awaited<ReturnType<typeof openGrpc>> | undefined;
   /** Messages are handled one after the other. */
   #handled: Promise<void> = Promise.resolve();
 
@@ -51,11 +52,13 @@ export class DecidingThread {
     // It reports while it drains.
     if (message.type === "stop") return void this.#close(message.graceMs);
     if (message.type === "exported") return this.#exports.settle(message.id, message.isAccepted);
-    await this.#do(message);
-    this.#port.postMessage({ type: "done", id: message.id });
+    let quotas: QuotaView | undefined;
+    if (message.type === "quotas") quotas = await this.#grpc?.quotas?.snapshot(message.filter);
+    else await this.#do(message);
+    this.#port.postMessage({ type: "done", id: message.id, quotas });
   }
 
-  async #do(command: WorkerCommand): Promise<void> {
+  async #do(command: Exclude<WorkerCommand, { readonly type: "quotas" }>): Promise<void> {
     switch (command.type) {
       case "start":
         this.#open = await openParts(this.#port, command, {

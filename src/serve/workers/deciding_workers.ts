@@ -1,6 +1,7 @@
 import { SupervisedWorker } from "../../threads/supervised_worker.ts";
 import { settledWithin } from "../../base/wait.ts";
 import type { RuleTexts } from "../../config/provider.ts";
+import type { QuotaFilter, QuotaView } from "../../quota/quota_view.ts";
 import type { RateLimitService } from "../../ratelimit/decision/service.ts";
 import { StatsMerger } from "../../stats/stats_delta.ts";
 import type { SpanExport } from "../../telemetry/otlp_exporter.ts";
@@ -30,7 +31,7 @@ interface DecidingWorker {
   readonly name: string;
   readonly supervised: SupervisedWorker<ToDecidingWorker, FromDecidingWorker>;
   /** Commands without an answer, by their id. */
-  readonly asked: Map<number, PromiseWithResolvers<void>>;
+  readonly asked: Map<number, PromiseWithResolvers<QuotaView | undefined>>;
   rules: number;
   isListening: boolean;
   /** Updates follow one another. */
@@ -94,6 +95,13 @@ export class DecidingWorkers {
   /** Removes keys from the local caches; settles when they are gone, or a worker takes too long. */
   forget(keys: readonly string[]): Promise<void> {
     return this.#askAll({ type: "forget", keys });
+  }
+
+  /** The buckets of quotas of each worker that answers; waits a second for them at most. */
+  async quotas(filter: QuotaFilter): Promise<QuotaView[]> {
+    const views: QuotaView[] = [];
+    await this.#askAll({ type: "quotas", filter }, (view) => void (view && views.push(view)));
+    return views;
   }
 
   /** Stops accepting calls, gives running ones this long, and ends the threads. */
@@ -164,21 +172,24 @@ export class DecidingWorkers {
     await this.#ask(worker, { type: "health", isHealthy: this.#parts.health.healthy });
   }
 
-  async #askAll(command: WorkerCommand): Promise<void> {
+  async #askAll(
+    command: WorkerCommand,
+    take: (answer: QuotaView | undefined) => void = () => {},
+  ): Promise<void> {
     const listening = this.#workers.filter(({ isListening }) => isListening);
-    const answers = Promise.allSettled(listening.map((worker) => this.#ask(worker, command)));
+    const answers = Promise.allSettled(listening.map((worker) => this.#ask(worker, command).then(take)));
     await settledWithin(answers, ASK_MS, this.#parts.clock);
   }
 
   /** Throws when the thread ends before it has done this. */
-  async #ask({ supervised, asked }: DecidingWorker, command: WorkerCommand): Promise<void> {
+  async #ask({ supervised, asked }: DecidingWorker, command: WorkerCommand): Promise<QuotaView | undefined> {
     if (!supervised.isRunning) throw new Error("there is no thread");
     const id = ++this.#lastId;
-    const answer = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<QuotaView | undefined>();
     asked.set(id, answer);
     supervised.expect(`answer to message ${id}`, OPENING_MS);
     supervised.post({ ...command, id });
-    await answer.promise;
+    return await answer.promise;
   }
 
   #take(
@@ -193,7 +204,7 @@ export class DecidingWorkers {
     }
     if (message.type === "failed") return supervised.fail(new Error(message.reason));
     supervised.settle(`answer to message ${message.id}`);
-    asked.get(message.id)?.resolve();
+    asked.get(message.id)?.resolve(message.quotas);
     asked.delete(message.id);
   }
 

@@ -1,4 +1,5 @@
 import type { WorkerHandle, WorkerPort } from "../../threads/supervised_worker.ts";
+import type { QuotaFilter, QuotaView } from "../../quota/quota_view.ts";
 import type { TallyDelta } from "../../ratelimit/decision/decision_tally.ts";
 import type { LimitReport } from "../../ratelimit/decision/limit_episodes.ts";
 import type { RuleSums } from "../../ratelimit/decision/rule_counts.ts";
@@ -26,7 +27,9 @@ export type WorkerCommand =
   /** Removes keys from the local cache. */
   | { readonly type: "forget"; readonly keys: readonly string[] }
   /** Asks for a report, in addition to those of every second. */
-  | { readonly type: "report" };
+  | { readonly type: "report" }
+  /** Asks for the buckets of quotas. */
+  | { readonly type: "quotas"; readonly filter: QuotaFilter };
 
 /** A message to that worker, which answers a command by its number once it is done. */
 export type ToDecidingWorker =
@@ -51,7 +54,8 @@ export interface WorkerReport {
 
 /** A message of that worker, in addition to those of every worker. */
 export type FromDecidingWorker =
-  | { readonly type: "done"; readonly id: number }
+  /** With the answer to `quotas`. */
+  | { readonly type: "done"; readonly id: number; readonly quotas?: QuotaView | undefined }
   /** It cannot continue. */
   | { readonly type: "failed"; readonly reason: string }
   /** Spans that the exporting thread of the process sends; answered by `exported`. */

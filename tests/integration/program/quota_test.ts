@@ -1,5 +1,6 @@
 import { assertEquals } from "#assert";
 import { join } from "node:path";
+import { ran } from "../../harness/administration_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { GrpcClient } from "../../harness/grpc_client.ts";
 import { testKv } from "../../harness/kv_bed.ts";
@@ -202,6 +203,8 @@ Deno.test("quotas: the debug port shows buckets, limits and clients", async () =
       bucket: [{ key: "account", value: "a" }, { key: "plan", value: "free" }],
       rule: "shop.account.plan_free",
       limit: { kind: "rate", perSecond: 0.5, burst: 30, isPerSecond: false },
+      demand: 0,
+      inForce: 0.5,
       clientCount: 1,
       clients: [{
         name: "one",
@@ -209,7 +212,9 @@ Deno.test("quotas: the debug port shows buckets, limits and clients", async () =
         demand: 0,
         assignment: "tokens",
         share: 0.5,
+        inForce: 0.5,
         secondsSinceReport: 2,
+        why: "within its share",
       }],
     }],
   });
@@ -224,7 +229,57 @@ Deno.test("quotas: memcached cannot divide them, which the status of a stream sa
   const stream = new QuotaStreamClient(client);
   stream.report("shop", { bucket: { free: "1" }, allowed: 1 });
   const { code, details } = await stream.answer;
-  assertEquals([code, details.startsWith("quotas require BACKEND_TYPE=kv or memory")], [12, true]);
+  const why = "quotas require BACKEND_TYPE=kv or memory: memcached cannot divide a limit among instances";
+  assertEquals([code, details], [12, why]);
+  assertEquals(JSON.parse(await fixture.page("/quotas")), { buckets: 0, quotas: [], why });
+  assertEquals(fixture.log.filter((line) => line.includes("A stream of quotas was refused")).length, 1);
+});
+
+Deno.test("quotas: weir counters peek shows a bucket with its clients, or why it has none", async () => {
+  const ADMIN_TOKEN = "the-administration-token-of-this-test";
+  await using bed = await QuotaBed.open({ ADMIN_TOKEN, QUOTA_MAX_BUCKETS_PER_STREAM: "1" });
+  const stream = bed.stream({ "x-weir-client": "one" });
+  stream.report("shop", { bucket: { plan: "free", account: "a" }, allowed: 1 });
+  await eventually(1, () => stream.received.length);
+  bed.clock.advance(5_000);
+  stream.report("shop", {
+    bucket: { plan: "free", account: "a" },
+    allowed: 3,
+    denied: 7,
+    elapsedSeconds: 5,
+  });
+  await eventually(2, () => stream.received.length);
+  const environment = { WEIR_URL: `http://${bed.fixture.running.addresses.http}`, ADMIN_TOKEN };
+  const peek = (bucket: string) => ran(`counters peek --domain shop --bucket ${bucket}`, { environment });
+  assertEquals(await peek("plan=free,account=a"), {
+    code: 0,
+    stdout: `domain       shop
+rule         shop.account.plan_free
+limit        {"kind":"rate","perSecond":0.5,"burst":30,"isPerSecond":false}
+demand       2.2
+inForce      0.5
+clientCount  1
+
+bucket:
+  key      value
+  account  a
+  plan     free
+
+clients:
+  name  isConnected  demand  assignment  share  inForce  secondsSinceReport  why
+  one   true         2.2     tokens      0.5    0.5      0                   requests above its share are refused
+`,
+    stderr: "",
+  });
+  const why = async (bucket: string) => JSON.parse((await peek(`${bucket} --json`)).stdout).why;
+  assertEquals(await why("account=b"), "no client reports this bucket");
+  stream.report("shop", { bucket: { account: "b" }, allowed: 1 });
+  await eventually("deny 15", () => stream.quotas["account=b"]);
+  assertEquals(
+    await why("account=b"),
+    "no client reports this bucket, or it is above QUOTA_MAX_BUCKETS_PER_STREAM or QUOTA_MAX_BUCKETS, where " +
+      "QUOTA_OVERFLOW=deny decides",
+  );
 });
 
 testKv("quotas: two instances share a limit by a key-value cache", async (redis) => {

@@ -10,6 +10,7 @@ import { WatchedWorkers } from "../../harness/deciding_workers.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
+import { QuotaStreamClient } from "../../harness/quota_stream_client.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { sharedMemcached, sharedRedis, uniqueName } from "../../harness/shared_servers.ts";
 import { needs } from "../../harness/tools.ts";
@@ -97,6 +98,19 @@ test("each counts for itself while the cache fails; the health shows it", async 
   await until("the cause of each thread", async () => {
     const text = await service.page("/healthcheck");
     return /^cache: /m.test(text) && /^worker 2: cache: /m.test(text) && /^decisions: /m.test(text);
+  });
+});
+
+test("the buckets of quotas have the clients of all threads", async () => {
+  await using started = await startWorkers();
+  const { service, workers } = started;
+  using clients = await workers.clients(service, workers.all, "user=warm-up");
+  for (const client of clients.all) {
+    new QuotaStreamClient(client).report("shop", { bucket: { user: "one" }, allowed: 1 });
+  }
+  await eventually([clients.all.length, undefined], async () => {
+    const { quotas: [shown], why } = JSON.parse(await service.page("/quotas?bucket=user=one"));
+    return [shown?.clientCount, why];
   });
 });
 

@@ -248,3 +248,19 @@ Deno.test("weir explain --bucket: a limit in flight is an error with its place",
   const expected = { domain: "shop", buckets: [{ pairs, rule, quota: { kind: "impossible" }, why }] };
   assertEquals([code, JSON.parse(stdout), stderr], [1, expected, `DIR/shop.yaml:16: shop.flight: ${why}\n`]);
 });
+
+Deno.test("weir explain --bucket: the environment can put all rules in shadow mode, or have no quotas", async () => {
+  const line = `${ASKED} --bucket path=/a,user=bob --bucket flight=x`;
+  const { code, stdout } = await ranOver(QUOTAS, line, { environment: { SHADOW_MODE: "true" } });
+  assertEquals([code, stdout.split("\n").filter((text) => text.startsWith("  quota"))], [0, [
+    "  quota  allows all requests, and counts those above 0.5 per second: SHADOW_MODE is set",
+    "  quota  allows all requests: SHADOW_MODE is set",
+  ]]);
+  const refused = await ranOver({ "shop.yaml": "domain: shop\ndescriptors: []" }, `${ASKED} --bucket a=b`, {
+    environment: { BACKEND_TYPE: "memcache" },
+  });
+  assertEquals([refused.code, refused.stderr], [
+    0,
+    "warning: quotas require BACKEND_TYPE=kv or memory: memcached cannot divide a limit among instances\n",
+  ]);
+});

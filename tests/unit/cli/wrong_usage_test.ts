@@ -43,7 +43,9 @@ const WRONG: Readonly<Record<string, string>> = {
   "events post": 'Cannot run "events post": KIND is missing',
   "events post a.b --data '{\"secret'": "Invalid --data: expected JSON",
   "events post a.b --data {} --data-file -": "Cannot use --data-file with --data",
-  "counters peek --domain shop": 'Cannot run "counters peek": --descriptors is missing',
+  "counters peek --domain shop": 'Cannot run "counters peek": --descriptors or --bucket is missing',
+  "counters peek --domain shop --bucket account":
+    'Invalid --bucket "account": "account" has no equals sign: expected key=value',
   "counters reset --descriptors a=b": 'Cannot run "counters reset": --domain is missing',
   "counters reset --domain shop --descriptors account":
     'Invalid --descriptors "account": "account" has no equals sign: expected key=value',

@@ -28,7 +28,7 @@ const RULES = `- {key: k, rate_limit: {unit: second, requests_per_unit: 100}}
 class Bed implements QuotaUsageSink {
   readonly clock = new FakeClock();
   readonly usages: (readonly [string, number, number, number])[] = [];
-  readonly refusals: (readonly [string, string | undefined])[] = [];
+  readonly refusals: (readonly [string, string, string | undefined])[] = [];
   readonly hub: QuotaHub;
 
   constructor(options: Partial<QuotaHubOptions> = {}, settledMs = SETTLED_MS) {
@@ -40,8 +40,8 @@ class Bed implements QuotaUsageSink {
     this.usages.push([match?.limit.rule?.fullKey ?? "", allowed, denied, Math.round(shadow)]);
   }
 
-  refused(reason: string, bucket: Bucket | undefined): void {
-    this.refusals.push([reason, bucket?.match?.limit.rule?.fullKey]);
+  refused(reason: string, { domain }: { readonly domain: string }, bucket: Bucket | undefined): void {
+    this.refusals.push([reason, domain, bucket?.match?.limit.rule?.fullKey]);
   }
 
   envoy(name?: string): QuotaEnvoy {
@@ -84,7 +84,7 @@ for (const [name, pairs, expected] of FIRST) {
     envoy.demand("b", pairs, 1);
     await bed.pass(100);
     assertEquals(envoy.received.map(([, assignment]) => short(assignment)), [expected]);
-    assertEquals(bed.refusals, name.includes("flight") ? [["impossible", "d.flight"]] : []);
+    assertEquals(bed.refusals, name.includes("flight") ? [["impossible", "d", "d.flight"]] : []);
   });
 }
 
@@ -259,7 +259,7 @@ Deno.test("quota hub: surplus buckets have an assignment, and are abandoned when
   envoy.demand("a", [{ key: "k", value: "v" }], 1);
   envoy.demand("b", [{ key: "k", value: "w" }], 1);
   await bed.pass(100);
-  assertEquals([short(envoy.inForce("b")), bed.refusals], ["deny", [["surplus", undefined]]]);
+  assertEquals([short(envoy.inForce("b")), bed.refusals], ["deny", [["surplus", "d", undefined]]]);
   envoy.demand("b", [], 0);
   await bed.pass(10_000);
   assertEquals(envoy.received.at(-1)?.[1].kind === "abandon" || envoy.inForce("b") === undefined, true);
@@ -275,7 +275,7 @@ Deno.test("quota hub: bad buckets are skipped, and the others of the report are 
   envoy.demand("good", [{ key: "k", value: "v" }], 1);
   await bed.pass(100);
   assertEquals(envoy.received.map(([id]) => id), ["good"]);
-  assertEquals(bed.refusals, Array.from({ length: 4 }, () => ["bad", undefined]));
+  assertEquals(bed.refusals, Array.from({ length: 4 }, () => ["bad", "d", undefined]));
 });
 
 Deno.test("quota hub: streams without a domain, above the maximum, or after the end are refused", async () => {
@@ -339,7 +339,7 @@ Deno.test("quota hub: a snapshot shows buckets with their rule, limit and client
   await bed.pass(21_000);
   two.disconnect();
   await bed.pass(100);
-  const { buckets, quotas } = await bed.hub.snapshot({ domain: undefined, pairs: undefined });
+  const { buckets, quotas } = await bed.hub.snapshot({});
   const clients = quotas.map(({ rule, limit, clientCount, clients }) => [
     rule,
     limit.kind,

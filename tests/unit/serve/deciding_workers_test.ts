@@ -261,3 +261,16 @@ Deno.test("deciding workers: spans of all threads are sent by the one export of 
     { type: "exported", id: 1, isAccepted: true },
   ]);
 });
+
+Deno.test("deciding workers: the buckets of quotas are those of the workers that answer within a second", async () => {
+  await using bed = new Bed();
+  await bed.listen();
+  const asked = bed.workers.quotas({ domain: "shop" });
+  await until("the question", () => bed.handle(1).sent.some(({ type }) => type === "quotas"));
+  const [message] = bed.handle(1).sent.flatMap((one) => one.type === "quotas" ? [one] : []);
+  assertEquals(message?.filter, { domain: "shop" });
+  const quotas = { buckets: 1, quotas: [] };
+  bed.handle(1).say({ type: "done", id: message?.id ?? 0, quotas });
+  bed.clock.advance(1_000);
+  assertEquals(await asked, [quotas]);
+});

@@ -33,6 +33,7 @@ function bed(environment: Readonly<Record<string, string>> = {}) {
     administrators: NO_ADMINISTRATORS,
     tracing: { route: (make, decide) => make(decide), work: () => {}, workLogger: (logger) => logger },
     counters: { peek: () => Promise.resolve([]), reset: () => Promise.resolve([]) },
+    quotas: { peek: () => Promise.resolve({}) },
     decide: () => Promise.reject(new Error("nothing is decided here")),
     createWorker: () => line,
   });

@@ -273,3 +273,14 @@ Deno.test("settings of a PostgreSQL have no effect on a store in a file", () => 
     ),
   );
 });
+
+Deno.test("settings of quotas have no effect with memcached", () => {
+  const settings = { QUOTA_MAX_STREAMS: "3", QUOTA_OVERFLOW: "allow" };
+  assertEquals(readSettings({ ...MEMORY, ...settings }).warnings, []);
+  assertEquals(
+    readSettings({ ...settings, BACKEND_TYPE: "mc", MC_HOST_PORT: "a:1", MC_KEY_DIGEST: "true" }).warnings,
+    Object.keys(settings).map((name) =>
+      `${name} has no effect: quotas require BACKEND_TYPE=kv or memory: memcached cannot divide a limit among instances`
+    ),
+  );
+});

@@ -52,6 +52,7 @@ function serve(counters: Counters, options: Partial<CounterRouteOptions> = {}): 
   return new HandledHttp(({ log, clock }) => {
     const routes = counterRoutes({
       counters,
+      quotas: { peek: (domain, bucket) => Promise.resolve({ domain, bucket, clientCount: 0 }) },
       administrators: administratorWith(TOKEN),
       clock,
       logger: log,
@@ -86,6 +87,30 @@ Deno.test("peek answers the counter of each descriptor", async () => {
     { descriptors: [STATE, UNLIMITED] },
   ]);
   assertEquals([counters.asked, served.log.lines], [[["peek", REQUEST]], []]);
+});
+
+Deno.test("peek answers the quota of a bucket, or why no client may report it", async () => {
+  const pair = { key: "user", value: "ann" };
+  const asked: readonly (readonly [object, number, unknown])[] = [
+    [{ domain: "shop", bucket: [pair] }, 200, { domain: "shop", bucket: [pair], clientCount: 0 }],
+    [{ bucket: [pair] }, 422, 'Cannot read "domain": must not be empty'],
+    [{ ...REQUEST, bucket: [pair] }, 422, 'Cannot read "bucket": must not be given with descriptors'],
+    [{ domain: "shop", bucket: [] }, 422, 'Cannot read "bucket": expected pairs with keys'],
+    [{ domain: "shop", bucket: [{ value: "ann" }] }, 422, 'Cannot read "bucket": expected pairs with keys'],
+    [
+      { domain: "shop", bucket: Array.from({ length: 9 }, () => pair) },
+      422,
+      'Cannot read "bucket": expected at most 8 pairs',
+    ],
+  ];
+  for (const [body, status, expected] of asked) {
+    const counters = new CountersDouble();
+    const call = { method: "POST", headers: HEADERS, body: JSON.stringify(body) };
+    const response = await serve(counters).fetch("/api/v1/counters/peek", call);
+    const answer = await response.json();
+    assertEquals([response.status, response.ok ? answer : answer.detail], [status, expected]);
+    assertEquals(counters.asked, []);
+  }
 });
 
 Deno.test("counters: bytes that are not UTF-8 are those of a value, as in a call", async () => {

@@ -29,15 +29,19 @@ Deno.test("/quotas: both tokens show the quotas, and no other does", async () =>
 
 /** Each query, and the query that is read, or the reason for the refusal. */
 const QUERIES: readonly (readonly [string, number, unknown])[] = [
-  ["", 200, {}],
-  ["?domain=shop", 200, { domain: "shop" }],
+  ["", 200, { limit: 1_000 }],
+  ["?domain=shop&text=a%3D&limit=7", 200, { domain: "shop", text: "a=", limit: 7 }],
   ["?domain=shop&bucket=a%3Db,c=", 200, {
     domain: "shop",
     pairs: [{ key: "a", value: "b" }, { key: "c", value: "" }],
+    limit: 1_000,
   }],
   ["?bucket=a", 400, 'Cannot read "bucket": "a" has no equals sign: expected key=value'],
   ["?domain=a&domain=b", 400, 'Cannot read "domain": must be given once'],
-  ["?rule=a", 400, 'Cannot read "rule": only domain and bucket are known'],
+  ["?rule=a", 400, 'Cannot read "rule": only domain, bucket, text, limit are known'],
+  ...["0", "1001", "x"].map((limit) =>
+    [`?limit=${limit}`, 400, 'Cannot read "limit": must be a whole number from 1 to 1000'] as const
+  ),
 ];
 
 for (const [query, status, expected] of QUERIES) {
