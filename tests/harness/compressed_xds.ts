@@ -1,4 +1,5 @@
 import http2 from "node:http2";
+import { untilFree } from "./free_port.ts";
 
 /**
  * A configuration server that answers each stream with one message that has the compressed flag, with this
@@ -13,6 +14,7 @@ export class CompressedXds implements AsyncDisposable {
   /** Starts one on this port of the loopback interface. */
   static async start(port: number, encoding?: string): Promise<CompressedXds> {
     const server = new CompressedXds(encoding);
+    await untilFree(port);
     await new Promise<void>((resolve, reject) => {
       server.#server.once("error", reject);
       server.#server.listen(port, "127.0.0.1", resolve);

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { until } from "./until.ts";
 
 /** The folder with a file for each port that the run has given away; the test task sets it for all of its processes. */
 export const PORTS_VARIABLE = "WEIR_TEST_PORTS";
@@ -8,6 +9,8 @@ const FIRST_PORT = 10_000;
 const PORTS = 22_000;
 const MAX_TRIES = 1_000;
 const EVERY_INTERFACE = ["0.0.0.0", "::"];
+/** The sockets of every interface, on Linux. */
+const TABLES = ["/proc/net/tcp", "/proc/net/tcp6"];
 
 const given = new Set<number>();
 
@@ -15,9 +18,17 @@ const given = new Set<number>();
 export function freePort(): number {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
-    if (isReserved(port) && EVERY_INTERFACE.every((hostname) => isFree(hostname, port))) return port;
+    if (isReserved(port) && isFree(port)) return port;
   }
   throw new Error(`Cannot find a free port: ${MAX_TRIES} from ${FIRST_PORT} on are in use or given away`);
+}
+
+/**
+ * Waits until nothing listens on the port of a server that was closed: a process that another thread was starting has a
+ * copy of the listener until it executes its program.
+ */
+export async function untilFree(port: number): Promise<void> {
+  await until(`port ${port} to be free`, () => isFree(port), { intervalMs: 1 });
 }
 
 /** Creating a file succeeds once, whichever process of the run does it. */
@@ -33,7 +44,26 @@ function isReserved(port: number): boolean {
   }
 }
 
-function isFree(hostname: string, port: number): boolean {
+/** To listen for a moment could leave a copy of that listener in a process that is being started. */
+function isFree(port: number): boolean {
+  if (Deno.build.os !== "linux") return EVERY_INTERFACE.every((hostname) => canListen(hostname, port));
+  const digits = port.toString(16).toUpperCase().padStart(4, "0");
+  // The local address, the remote one, and the state LISTEN.
+  const listener = new RegExp(`^ *\\d+: \\w+:${digits} \\w+:0000 0A `, "m");
+  return !TABLES.some((table) => listener.test(readTable(table)));
+}
+
+function readTable(path: string): string {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (error) {
+    // A machine without IPv6.
+    if (error instanceof Deno.errors.NotFound) return "";
+    throw error;
+  }
+}
+
+function canListen(hostname: string, port: number): boolean {
   try {
     Deno.listen({ hostname, port }).close();
     return true;

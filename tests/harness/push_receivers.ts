@@ -1,6 +1,7 @@
 import dgram from "node:dgram";
 import net from "node:net";
 import type { LogFields, Logger } from "../../src/base/log.ts";
+import { freePort, untilFree } from "./free_port.ts";
 import { until } from "./until.ts";
 
 /** A logger, and its warnings as `message name=value`. */
@@ -98,10 +99,10 @@ export class TcpReceiver implements AsyncDisposable {
   readonly #sockets = new Set<net.Socket>();
   #server: net.Server | undefined;
   readonly #host: string;
+  readonly #port: number;
   #isReading: boolean;
-  #port: number;
 
-  private constructor({ host = "127.0.0.1", port = 0, isReading = true }: TcpReceiverOptions) {
+  private constructor({ host = "127.0.0.1", port = freePort(), isReading = true }: TcpReceiverOptions) {
     this.#host = host;
     this.#port = port;
     this.#isReading = isReading;
@@ -123,12 +124,11 @@ export class TcpReceiver implements AsyncDisposable {
   async restart(): Promise<void> {
     const server = net.createServer({ pauseOnConnect: true }, (socket) => this.#take(socket));
     this.#server = server;
+    await untilFree(this.#port);
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
       server.listen(this.#port, this.#host, () => resolve());
     });
-    const bound = server.address();
-    if (typeof bound === "object" && bound !== null) this.#port = bound.port;
   }
 
   /** Reads from now on. */

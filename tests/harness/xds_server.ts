@@ -6,7 +6,7 @@ import {
   type ServerOptions,
 } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
-import { freePort } from "./free_port.ts";
+import { freePort, untilFree } from "./free_port.ts";
 import {
   DISCOVERY_REQUEST,
   DISCOVERY_RESPONSE,
@@ -113,6 +113,7 @@ export class XdsServer implements AsyncDisposable {
     };
     server.addService({ method }, { method: (call: Call) => this.#serve(call) });
     const credentials = this.#options.credentials ?? ServerCredentials.createInsecure();
+    await untilFree(this.#port);
     await new Promise<void>((resolve, reject) => {
       server.bindAsync(this.url, credentials, (error) => error === null ? resolve() : reject(error));
     });

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Locator, Page } from "playwright-core";
 import { assertEquals } from "#assert";
+import { freePort } from "../../harness/free_port.ts";
 import { type OpenedPage, PageBrowser, stepsOf } from "../../harness/page_browser.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
@@ -129,7 +130,9 @@ class PageWeir implements AsyncDisposable {
   static async start({ env = {}, workflows }: PageWeirOptions, receiver: string): Promise<PageWeir> {
     const folder = await WebhookFolder.make({ ...WORKFLOWS, ...workflows?.(receiver) });
     try {
-      const settings = { ...folder.env, LOCAL_CACHE_SIZE_IN_BYTES: "1000000", ...env };
+      // A service that is started again has the same.
+      const DEBUG_PORT = `${freePort()}`;
+      const settings = { ...folder.env, DEBUG_PORT, LOCAL_CACHE_SIZE_IN_BYTES: "1000000", ...env };
       return new PageWeir(folder, settings, await startOpened(settings));
     } catch (error) {
       await folder[Symbol.asyncDispose]();
@@ -144,9 +147,8 @@ class PageWeir implements AsyncDisposable {
 
   /** Starts another service in place of one that was stopped. */
   async startAgain(): Promise<void> {
-    const DEBUG_PORT = new URL(this.url).port;
     await this.#weir[Symbol.asyncDispose]();
-    this.#weir = await startOpened({ ...this.#env, DEBUG_PORT });
+    this.#weir = await startOpened(this.#env);
   }
 
   /** Calls a trigger; answers the id of the execution. */
