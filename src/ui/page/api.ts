@@ -60,6 +60,11 @@ export class Api {
     return await this.#call("live", "/explain", { query });
   }
 
+  /** The buckets of quotas that a filter selects. */
+  async quotas(query: NonNullable<ApiCall["query"]>): Promise<Fields> {
+    return await this.#call("live", "/quotas", { query });
+  }
+
   /** The settings of the instance. */
   async settings(): Promise<Fields> {
     return await this.#call("live", "/settings", {});

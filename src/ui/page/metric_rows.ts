@@ -27,6 +27,14 @@ export interface Percentiles {
 /** The timer of decisions over gRPC. */
 export const RESPONSE_TIME = "ratelimit_server.ShouldRateLimit.response_time";
 
+/** Faults of quotas, each as a counter. */
+export const QUOTA_PROBLEMS: readonly MetricRow[] = [
+  { label: "Reports of buckets above QUOTA_MAX_BUCKETS", names: /quota\.surplus_buckets$/ },
+  { label: "Reports of invalid buckets", names: /quota\.bad_buckets$/ },
+  { label: "Reports of buckets whose rule limits requests in flight", names: /quota\.impossible_buckets$/ },
+  { label: "Skipped reports of quotas", names: /quota\.reports_skipped$/ },
+];
+
 /** The errors, each as a counter. */
 export const ERRORS: readonly MetricRow[] = [
   { label: "Invalid calls, or calls without rules", names: /should_rate_limit\.service_error$/ },
@@ -39,6 +47,7 @@ export const ERRORS: readonly MetricRow[] = [
     isDetail: true,
   },
   { label: "Calls refused at MAX_IN_FLIGHT", names: /cache\.in_flight_refused$/, isDetail: true },
+  ...QUOTA_PROBLEMS,
   { label: "Rejected configurations", names: /config_load_error$/ },
   { label: "Connections refused at the maximum", names: /connections_refused$/ },
   { label: "Connections not accepted", names: /accept_failures$/ },

@@ -8,6 +8,7 @@ import { type LiveState, LiveStream } from "./live_stream.ts";
 import { Messages } from "./messages.ts";
 import { overLimitView } from "./over_limit_view.ts";
 import { overviewView } from "./overview_view.ts";
+import { quotasView } from "./quotas_view.ts";
 import { reloadsView } from "./reloads_view.ts";
 import { rulesView } from "./rules_view.ts";
 import { Session } from "./session.ts";
@@ -21,6 +22,7 @@ const LIVE_VIEWS: readonly [View, ...View[]] = [
   diagnosticsView,
   rulesView,
   overLimitView,
+  quotasView,
   explainView,
   reloadsView,
   settingsView,

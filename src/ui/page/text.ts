@@ -21,6 +21,12 @@ export function rateText(rate: number | null): string {
   return (rate < 100 ? RATE : COUNT).format(rate);
 }
 
+/** A rate per second with three significant digits, which show a low one too. */
+export function quotaRateText(rate: number | undefined): string {
+  if (rate === undefined) return NOTHING;
+  return rate < 100 ? String(Number(rate.toPrecision(3))) : COUNT.format(rate);
+}
+
 /** A share from 0 to 1 as a percentage. */
 export function shareText(share: number | null): string {
   return share === null ? NOTHING : SHARE.format(share);

@@ -1,10 +1,12 @@
 import { assertEquals } from "#assert";
+import { GrpcClient } from "../../harness/grpc_client.ts";
+import { QuotaStreamClient } from "../../harness/quota_stream_client.ts";
 import { until } from "../../harness/until.ts";
 import type { OpenedPage } from "../../harness/page_browser.ts";
 import { axeFindings } from "./page_axe.ts";
 import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
 
-const LIVE = ["Overview", "Diagnostics", "Rules", "Over limit", "Explain", "Reloads", "Settings"];
+const LIVE = ["Overview", "Diagnostics", "Rules", "Over limit", "Quotas", "Explain", "Reloads", "Settings"];
 const ADMINISTRATION = [
   "Deliveries",
   "Executions",
@@ -27,6 +29,9 @@ pageTest(
   async (bed) => {
     const { opened, step } = bed;
     await filled(bed);
+    using client = new GrpcClient(bed.weir.weir.grpcAddress);
+    const bucket = { account: "bob".repeat(40), plan: "free".repeat(20) };
+    new QuotaStreamClient(client).report("shop", { bucket, allowed: 1 }, { bucket: { path: "/login" } });
     for (const view of LIVE) {
       await step(view, async () => assertEquals(await lookAtLive(bed, view), GOOD));
     }
@@ -75,6 +80,7 @@ async function lookAtLive(bed: PageBed, view: string): Promise<Look> {
     await weir.decide("account", "ann", 8);
     await opened.sees("shop_account_ann");
   }
+  if (view === "Quotas") await opened.sees("path=/login");
   if (view === "Explain") {
     await page.getByLabel("Domain").fill("shop");
     await page.getByLabel("Descriptors").fill("account=ann\npath=/login");
