@@ -5,6 +5,9 @@ import { cliPage } from "./docs/cli_page.ts";
 import { metricsPart } from "./docs/metrics_part.ts";
 import { OPENAPI_PAGES, openApiText } from "./docs/openapi_pages.ts";
 import { latestResults, performancePage, speedPart } from "./docs/performance_page.ts";
+import { quotaEnvoysResults } from "./bench/quota_envoys.ts";
+import { quotasPart } from "./docs/quotas_part.ts";
+import { quotasSvg } from "./docs/quotas_svg.ts";
 import { RESOURCE_TABLES } from "./docs/resource_tables.ts";
 import { settingsPage } from "./docs/settings_page.ts";
 
@@ -13,6 +16,8 @@ export const PAGES: readonly GeneratedPage[] = [
   wholePage("docs/algorithms.svg", algorithmsSvg),
   wholePage("docs/cli.md", cliPage),
   wholePage("docs/performance.md", async () => performancePage(await latestResults())),
+  wholePage("docs/quotas.svg", async () => quotasSvg((await quotaEnvoysResults()).run)),
+  pagePart("docs/quotas.md", "measured", async () => quotasPart(await quotaEnvoysResults())),
   pagePart("README.md", "speed", async () => speedPart(await latestResults())),
   wholePage("docs/settings.md", settingsPage),
   pagePart("docs/observability.md", "metrics", metricsPart),

@@ -8,7 +8,7 @@ import { startWeir, type WeirProcess } from "../harness/weir_process.ts";
 import { bySize } from "./soak_options.ts";
 
 const LIMIT = 100;
-/** Each second of the measured minute, after the shares have settled. */
+/** Seconds in which the limit is measured. */
 const SECONDS = bySize({ short: 15, full: 60 });
 const SECONDS_OF_TWO = bySize({ short: 15, full: 20 });
 /** Requests that pass together after a pause, and that a busy machine moves into another second. */
