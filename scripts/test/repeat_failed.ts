@@ -22,8 +22,10 @@ export async function repeatFailed(
   group: TestGroup,
   { runGroup, placesOf }: Repeater,
 ): Promise<TestRun> {
-  const byFile = Map.groupBy(run.report.failed, ({ file }) => file.replace(/^\.\//, ""));
-  if (byFile.size > MAX_FILES) return run;
+  const located = run.report.failed.map((test) => locatedTest(test, placesOf));
+  const report = { ...run.report, failed: located };
+  const byFile = Map.groupBy(located, ({ file }) => file.replace(/^\.\//, ""));
+  if (byFile.size > MAX_FILES) return { ...run, report };
   const unstable: FailedTest[] = [];
   for (const [file, tests] of byFile) {
     const places = group.places.includes(file) ? [file] : [...new Set(tests.flatMap(placesOf))];
@@ -34,7 +36,6 @@ export async function repeatFailed(
     const failedAgain = new Set(again.report.failed.map(({ name }) => topName(name)));
     if (isWhole) unstable.push(...tests.filter(({ name }) => !failedAgain.has(topName(name))));
   }
-  const { report } = run;
   return {
     ...run,
     report: {
@@ -46,6 +47,13 @@ export async function repeatFailed(
       ),
     },
   };
+}
+
+/** With its test file, where a helper registered the test and its failure has no stack: a leak, for example. */
+function locatedTest(test: FailedTest, placesOf: Repeater["placesOf"]): FailedTest {
+  if (test.file === "" || test.file.endsWith("_test.ts")) return test;
+  const [place, ...others] = placesOf(test);
+  return place === undefined || others.length > 0 ? test : { ...test, file: `./${place}` };
 }
 
 /** The argument of the runner for tests of these names only. */

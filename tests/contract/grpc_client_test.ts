@@ -10,7 +10,7 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import { makeCertificates, pairOf } from "../harness/certificates.ts";
 import { outcomeOf } from "../harness/client_bed.ts";
 import { Probe, probePath } from "../harness/probe.ts";
-import { PythonGrpcServer } from "../harness/python_grpc_server.ts";
+import { PythonGrpcServer } from "./python_grpc_server.ts";
 import { needing } from "../harness/tools.ts";
 import { grpcClientContract, type ProbeServer } from "./grpc_client_contract.ts";
 

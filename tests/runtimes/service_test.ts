@@ -7,7 +7,7 @@ import { FLOOD_KINDS, FloodSource } from "../harness/h2_floods.ts";
 import { greeting } from "../harness/h2_peer.ts";
 import { OtlpMetricsReceiver } from "../harness/otlp_metrics_receiver.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
-import { abortedByGoaway } from "../harness/aborted_by_goaway.ts";
+import { abortedByGoaway } from "./aborted_by_goaway.ts";
 import { eventually, until } from "../harness/until.ts";
 import { WebhookReceiver } from "../harness/webhook_receiver.ts";
 import { api, WebhookFolder } from "../harness/webhook_weir.ts";

@@ -9,7 +9,7 @@ import type { WebhookCalls } from "../harness/webhook_calls.ts";
 import type { AnswerBody } from "../harness/webhook_client.ts";
 import { ATTEMPT_POINTS, EXECUTION_POINTS, type KillPoint } from "../harness/webhook_faults.ts";
 import { endpointsByKind, WebhookFleet } from "../harness/webhook_fleet.ts";
-import { type KilledProcesses, type KillReport, runKillRounds } from "../harness/webhook_kill_rounds.ts";
+import { type KilledProcesses, type KillReport, runKillRounds } from "./webhook_kill_rounds.ts";
 import { WebhookProcess, type WebhookProcessOptions } from "../harness/webhook_process.ts";
 import { type Reception, WebhookReceiver } from "../harness/webhook_receiver.ts";
 import { bySize, onlyFull, SOAK_SEED, SOAK_SIZE } from "./soak_options.ts";

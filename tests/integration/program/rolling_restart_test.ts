@@ -6,7 +6,7 @@ import { startEnvoy } from "../../harness/envoy.ts";
 import { envoyConfig } from "../../harness/envoy_config.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { decide, GrpcClient } from "../../harness/grpc_client.ts";
-import { FrameLoad, RestartLoad } from "../../harness/restart_load.ts";
+import { FrameLoad, RestartLoad } from "./restart_load.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { needs } from "../../harness/tools.ts";
 import { startWeir } from "../../harness/weir_process.ts";

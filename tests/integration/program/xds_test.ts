@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { quickClock } from "../../harness/fake_clock.ts";
-import { CompressedXds } from "../../harness/compressed_xds.ts";
+import { CompressedXds } from "./compressed_xds.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { eventually, until } from "../../harness/until.ts";

@@ -21,6 +21,19 @@ import {
   withFolder,
 } from "./settings_bed.ts";
 
+/** The paths of the debug port that no token protects. */
+const OPEN_PATHS = ["/", "/healthcheck", "/livez", "/openapi.json", "/ui"];
+
+Deno.test("DEBUG_TOKEN: each listed path requires it, except those that show nothing", async () => {
+  await using service = await startShop({ DEBUG_TOKEN: "correct-horse", ADMIN_TOKEN: "battery-staple" });
+  const listed = (await service.page("/")).matchAll(/^(\/[^:*]*):/gm).map(([, path = ""]) => path);
+  const open: string[] = [];
+  for (const path of ["/", ...listed]) {
+    if (await statusAt(`${service.debugAddress}${path}`) !== 401) open.push(path);
+  }
+  assertEquals(open, OPEN_PATHS);
+});
+
 // The default of the hosts, every interface, is no place for a test; this one is of the machine alone.
 const OTHER_HOST = "127.0.0.2";
 const WATCH = "/grpc.health.v1.Health/Watch";

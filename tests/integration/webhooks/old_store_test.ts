@@ -20,13 +20,13 @@ import {
   execution,
   finish,
 } from "../../contract/webhook_store_bed.ts";
-import { OLD_STATEMENTS, OLD_STORE, oldStores } from "../../harness/old_instance.ts";
+import { OLD_STATEMENTS, OLD_STORE, oldStores } from "./old_instance.ts";
 import { connectTo, NO_LIMITS } from "../../harness/postgres_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { administer, openService } from "../../harness/store_service.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
-import { FIXTURE_LISTS } from "../../harness/write_store_fixture.ts";
+import { FIXTURE_LISTS } from "./write_store_fixture.ts";
 
 const RECORDS = JSON.parse(Deno.readTextFileSync(join(OLD_STORE, "records.json")));
 /** Of the schema of 0.1.0. */

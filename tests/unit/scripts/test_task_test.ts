@@ -94,6 +94,7 @@ Deno.test("the sum of runs: with a filter one of them may be empty", () => {
 const SUITE = "tests/contract/suite.ts";
 const G = failed("./tests/unit/b_test.ts", "g");
 const OF_SUITE = failed(`./${SUITE}`, "f");
+const OF_HELPER = failed("./tests/harness/helper.ts", "h");
 const STEP = failed(F.file, "f > step");
 const RUNNER = failed("", "runner");
 const ONLY_F = "--filter=/^(?:\\x66)$/";
@@ -117,6 +118,12 @@ const REPETITIONS: Readonly<
   "a suite is repeated by the files that import it": [[OF_SUITE], [`${SUITE}_test.ts ${ONLY_F}`], [], [
     OF_SUITE,
   ]],
+  "a test that a helper registers has the one file with its name": [
+    [OF_HELPER],
+    ["tests/unit/a_test.ts --filter=/^(?:\\x68)$/"],
+    [],
+    [failed(F.file, "h")],
+  ],
   "what failed outside of a test is not repeated": [[RUNNER], [], [RUNNER], []],
   "many failures are believed": [MANY, [], MANY, []],
 };
@@ -127,7 +134,10 @@ for (const [name, [first, asked, failed, unstable]] of Object.entries(REPETITION
     const group = { name: "unit", places, flags: [], isServed: false, jobs: 2, filesPerModule: 1 };
     const run = { name: "unit", code: 1, report: { passed: 3, failed: first, unstable: [], skipped: [] } };
     const seen: string[] = [];
-    const placesOf = ({ file }: FailedTest) => file.endsWith(SUITE) ? [`${SUITE}_test.ts`] : [];
+    const placesOf = ({ file }: FailedTest) => {
+      if (file === OF_HELPER.file) return ["tests/unit/a_test.ts"];
+      return file.endsWith(SUITE) ? [`${SUITE}_test.ts`, `${SUITE}_again_test.ts`] : [];
+    };
     const runGroup: Repeater["runGroup"] = ({ places: [place = ""], name }, args) => {
       seen.push(`${place} ${args.join(" ")}`);
       const left = place === "tests/unit/b_test.ts" ? [G] : [];

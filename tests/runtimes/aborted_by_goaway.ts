@@ -1,8 +1,8 @@
 import { FLAG, FRAME } from "../../src/grpc/native/frames.ts";
-import { call, frame } from "./h2_peer.ts";
-import { RawClient } from "./raw_client.ts";
-import { until } from "./until.ts";
-import type { WeirProcess } from "./weir_process.ts";
+import { call, frame } from "../harness/h2_peer.ts";
+import { RawClient } from "../harness/raw_client.ts";
+import { until } from "../harness/until.ts";
+import type { WeirProcess } from "../harness/weir_process.ts";
 
 const CALLS = 300;
 /** So many calls at a time, as a client has to heed a limit of the server. */

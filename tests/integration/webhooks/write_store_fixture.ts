@@ -1,22 +1,22 @@
 /**
  * Writes a store with records of every kind and state, as a killed process leaves it: a SQLite file, the same store as a
  * PostgreSQL dump, and the lists of its API. Run it for each release; `store_fixtures_test.ts` opens what it wrote:
- * `deno run -A tests/harness/write_store_fixture.ts tests/testdata/store-<version>`.
+ * `deno run -A tests/integration/webhooks/write_store_fixture.ts tests/testdata/store-<version>`.
  */
-import { ADMINISTRATOR } from "./administrators.ts";
+import { ADMINISTRATOR } from "../../harness/administrators.ts";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { systemClock } from "../../src/base/clock.ts";
-import { backupStore } from "../../src/webhooks/store/maintenance/backup.ts";
-import { moveStore } from "../../src/webhooks/store/maintenance/move.ts";
-import type { WebhookAnswer } from "../../src/webhooks/api/calls.ts";
-import { openWebhookService } from "../../src/webhooks/service/opening.ts";
-import type { WebhookService } from "../../src/webhooks/service/service.ts";
-import { FakeClock } from "./fake_clock.ts";
-import { output, postgresProgram } from "./postgres_folder.ts";
-import { PostgresServer } from "./postgres_server.ts";
-import { SERVICE_OPTIONS } from "./store_service.ts";
-import { until } from "./until.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { backupStore } from "../../../src/webhooks/store/maintenance/backup.ts";
+import { moveStore } from "../../../src/webhooks/store/maintenance/move.ts";
+import type { WebhookAnswer } from "../../../src/webhooks/api/calls.ts";
+import { openWebhookService } from "../../../src/webhooks/service/opening.ts";
+import type { WebhookService } from "../../../src/webhooks/service/service.ts";
+import { FakeClock } from "../../harness/fake_clock.ts";
+import { output, postgresProgram } from "../../harness/postgres_folder.ts";
+import { PostgresServer } from "../../harness/postgres_server.ts";
+import { SERVICE_OPTIONS } from "../../harness/store_service.ts";
+import { until } from "../../harness/until.ts";
 
 /** The lists of the API that are in `records.json`. */
 export const FIXTURE_LISTS = ["endpoints", "triggers", "event-keys", "deliveries", "executions", "audit"];

@@ -1,6 +1,6 @@
-import type { CertificateFiles } from "./certificates.ts";
-import { ChildProcess } from "./child_process.ts";
-import { requireTool } from "./tools.ts";
+import type { CertificateFiles } from "../harness/certificates.ts";
+import { ChildProcess } from "../harness/child_process.ts";
+import { requireTool } from "../harness/tools.ts";
 
 /** The methods of `Probe` that a client may be tested with, by the gRPC library of Python. */
 const PROGRAM = `

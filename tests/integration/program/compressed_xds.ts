@@ -1,5 +1,5 @@
 import http2 from "node:http2";
-import { untilFree } from "./free_port.ts";
+import { untilFree } from "../../harness/free_port.ts";
 
 /**
  * A configuration server that answers each stream with one message that has the compressed flag, with this

@@ -1,17 +1,17 @@
 import { assertEquals } from "#assert";
 import { join } from "node:path";
-import { backupStore } from "../../src/webhooks/store/maintenance/backup.ts";
-import { PostgresError } from "../../src/webhooks/store/postgres/error.ts";
-import { SqliteConnection } from "../../src/webhooks/store/sqlite/connection.ts";
-import type { Answer, Parameter } from "../../src/webhooks/store/work.ts";
-import { connectTo, postgres } from "./postgres_fixture.ts";
-import { output, postgresProgram } from "./postgres_folder.ts";
-import type { PostgresDatabase } from "./postgres_server.ts";
-import { StoreFolder } from "./sqlite_fixture.ts";
-import { databasePlace, filePlace, type StorePlace } from "./store_places.ts";
+import { backupStore } from "../../../src/webhooks/store/maintenance/backup.ts";
+import { PostgresError } from "../../../src/webhooks/store/postgres/error.ts";
+import { SqliteConnection } from "../../../src/webhooks/store/sqlite/connection.ts";
+import type { Answer, Parameter } from "../../../src/webhooks/store/work.ts";
+import { connectTo, postgres } from "../../harness/postgres_fixture.ts";
+import { output, postgresProgram } from "../../harness/postgres_folder.ts";
+import type { PostgresDatabase } from "../../harness/postgres_server.ts";
+import { StoreFolder } from "../../harness/sqlite_fixture.ts";
+import { databasePlace, filePlace, type StorePlace } from "../../harness/store_places.ts";
 
 /** Data of 0.1.0: stores with records of every kind, and the statements of an instance on them. */
-export const OLD_STORE = join(import.meta.dirname ?? "", "../testdata/store-0.1.0");
+export const OLD_STORE = join(import.meta.dirname ?? "", "../../testdata/store-0.1.0");
 
 /** A value as JSON has it. */
 type Recorded = string | number | null | { readonly base64: string } | readonly Recorded[];

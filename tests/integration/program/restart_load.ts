@@ -1,5 +1,5 @@
-import { encodeRateLimitRequest } from "../../src/wire/rls.ts";
-import { RestartConnection } from "./restart_connection.ts";
+import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
+import { RestartConnection } from "../../harness/restart_connection.ts";
 
 /** Pause of a caller after each answer, so that the load leaves the machine room to start processes. */
 const PAUSE_MS = 5;

@@ -1,6 +1,6 @@
-import { seededRandom } from "./seeded_random.ts";
-import type { KillPoint } from "./webhook_faults.ts";
-import type { WebhookProcess, WebhookStart } from "./webhook_process.ts";
+import { seededRandom } from "../harness/seeded_random.ts";
+import type { KillPoint } from "../harness/webhook_faults.ts";
+import type { WebhookProcess, WebhookStart } from "../harness/webhook_process.ts";
 
 /** Processes that are killed, whatever they have in common. */
 export interface KilledProcesses {
