@@ -184,3 +184,31 @@ Deno.test("ResponseSender: an answer that is no gRPC ends with its body", () => 
     `HEADERS 5 end ${block}`,
   ], ["finished 1", "finished 3", "finished 5"]]);
 });
+
+Deno.test("ResponseSender: the answers to PINGs confirm what was sent before them, in order", () => {
+  const bed = new Bed();
+  const stream = bed.stream();
+  const arrived: string[] = [];
+  const ask = (name: string) => bed.sender.confirm(stream, () => void arrived.push(name));
+  const answerTo = (mark: number) => bed.sender.pingAnswered(Uint8Array.of(0, 0, 0, mark, 0, 0, 0, 0));
+  bed.sender.message(stream, ascii("hello"));
+  assertEquals([ask("one"), ask("two")], [true, true]);
+  assertEquals(bed.sent().slice(-2), ["PING 0000000100000000", "PING 0000000200000000"]);
+  // Answers to other PINGs, and an answer before its time.
+  for (const mark of [0, 2, 7]) answerTo(mark);
+  assertEquals(arrived, []);
+  answerTo(1);
+  assertEquals(arrived, ["one"]);
+  stream.isClosed = true;
+  answerTo(2);
+  assertEquals(arrived, ["one"]);
+});
+
+Deno.test("ResponseSender: what waits for a window cannot be confirmed", () => {
+  const bed = new Bed();
+  const stream = bed.stream(1, 4);
+  bed.sender.message(stream, ascii("hello"));
+  assertEquals(bed.sender.confirm(stream, () => {}), false);
+  bed.sender.widenStream(stream, 100);
+  assertEquals(bed.sender.confirm(stream, () => {}), true);
+});
