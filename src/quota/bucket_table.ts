@@ -1,12 +1,13 @@
+import { WideMap } from "../base/wide_map.ts";
 import { cacheKey } from "../ratelimit/rules/cache_key.ts";
 import { keyEntries } from "../ratelimit/rules/key_entries.ts";
 import { type BucketMatch, matchBucket } from "../ratelimit/rules/match_bucket.ts";
 import type { CacheFailureMode } from "../ratelimit/rule_source.ts";
-import type { Rules } from "../ratelimit/rules/rules.ts";
+import type { RateLimit, Rules } from "../ratelimit/rules/rules.ts";
 import type { Entry } from "../ratelimit/request.ts";
 import { Quota } from "./quota.ts";
 import { QuotaLease } from "./quota_lease.ts";
-import { quotaLimit } from "./quota_limit.ts";
+import { type QuotaLimit, quotaLimit } from "./quota_limit.ts";
 import type { QuotaShares } from "./quota_shares.ts";
 
 /** A bucket of a domain, which all clients share. */
@@ -19,8 +20,6 @@ export interface Bucket {
   /** Undefined without a rule. */
   match: BucketMatch | undefined;
   leased: LeasedQuota;
-  /** Its quota before the last change of the rules, if that is another one. */
-  previous: LeasedQuota | undefined;
   /** The rules that it was matched with. */
   rules: Rules;
 }
@@ -31,18 +30,24 @@ export interface LeasedQuota {
   readonly lease: QuotaLease;
   /** Of its rule. */
   onCacheFailure: CacheFailureMode | undefined;
-  /** The time of the next division at the earliest, and true if one is due then. */
+  buckets: number;
+  /** The time of the next division at the earliest, infinite during one, and true if one is due then. */
   nextAt: number;
   isDue: boolean;
+  /** Its place among those in which a share may change without a report. */
+  isWatched: boolean;
+  nextWatched: LeasedQuota | undefined;
 }
 
 /** The key of the quota of all buckets without a rule. */
 const NO_RULE = "";
+const NO_LIMIT = quotaLimit(undefined);
 
 /** The buckets of all clients, and their quotas. */
 export class BucketTable {
-  readonly #buckets = new Map<string, Map<string, Bucket>>();
-  readonly #quotas = new Map<string, LeasedQuota>();
+  readonly #buckets = new Map<string, WideMap<Bucket>>();
+  readonly #quotas = new WideMap<LeasedQuota>();
+  readonly #limits = new WeakMap<RateLimit, QuotaLimit>();
   readonly #shares: QuotaShares;
   readonly #isShadow: boolean;
   readonly #unknownUntil: number;
@@ -62,11 +67,6 @@ export class BucketTable {
     this.#unknownUntil = options.unknownUntil;
   }
 
-  /** All quotas. */
-  get quotas(): Iterable<LeasedQuota> {
-    return this.#quotas.values();
-  }
-
   /** All buckets. */
   get buckets(): Iterable<Bucket> {
     return this.#all();
@@ -77,27 +77,15 @@ export class BucketTable {
     this.#rules = rules;
   }
 
-  /** A bucket that some client has. */
-  find(domain: string, id: string): Bucket | undefined {
-    return this.#buckets.get(domain)?.get(id);
-  }
-
   /** A client has a bucket from now on. */
   join(domain: string, id: string, pairs: readonly Entry[]): Bucket {
     let buckets = this.#buckets.get(domain);
-    if (buckets === undefined) this.#buckets.set(domain, buckets = new Map());
+    if (buckets === undefined) this.#buckets.set(domain, buckets = new WideMap());
     let bucket = buckets.get(id);
     if (bucket === undefined) {
-      bucket = {
-        id,
-        domain,
-        pairs,
-        clients: 0,
-        rules: this.#rules,
-        previous: undefined,
-        ...this.#leasedOf(domain, pairs),
-      };
-      bucket.leased.quota.buckets++;
+      const { match, leased } = this.#leasedOf(domain, pairs);
+      bucket = { id, domain, pairs: match?.entries ?? pairs, clients: 0, match, leased, rules: this.#rules };
+      leased.buckets++;
       buckets.set(id, bucket);
     }
     bucket.clients++;
@@ -107,7 +95,7 @@ export class BucketTable {
   /** A client has a bucket no longer. */
   leave(bucket: Bucket): void {
     if (--bucket.clients > 0) return;
-    bucket.leased.quota.buckets--;
+    bucket.leased.buckets--;
     const buckets = this.#buckets.get(bucket.domain);
     buckets?.delete(bucket.id);
     if (buckets?.size === 0) this.#buckets.delete(bucket.domain);
@@ -116,18 +104,15 @@ export class BucketTable {
   /** Matches a bucket with the present rules. */
   refresh(bucket: Bucket): void {
     if (bucket.rules === this.#rules) return;
-    bucket.leased.quota.buckets--;
-    bucket.rules = this.#rules;
     const { match, leased } = this.#leasedOf(bucket.domain, bucket.pairs);
-    bucket.previous = leased === bucket.leased ? undefined : bucket.leased;
-    bucket.match = match;
-    bucket.leased = leased;
-    leased.quota.buckets++;
+    bucket.leased.buckets--;
+    leased.buckets++;
+    Object.assign(bucket, { rules: this.#rules, match, leased });
   }
 
   /** Forgets a quota that has neither buckets nor members. */
-  drop({ quota }: LeasedQuota): void {
-    if (quota.buckets === 0 && quota.members.size === 0) this.#quotas.delete(quota.key);
+  drop({ quota, buckets }: LeasedQuota): void {
+    if (buckets === 0 && quota.members.size === 0) this.#quotas.delete(quota.key);
   }
 
   *#all(): Generator<Bucket> {
@@ -141,7 +126,7 @@ export class BucketTable {
     const table = this.#rules.domains.get(domain);
     const match = table === undefined ? undefined : matchBucket(table, pairs);
     const key = match === undefined ? NO_RULE : quotaKey(domain, match);
-    const limit = quotaLimit(match?.limit, this.#isShadow);
+    const limit = this.#limitOf(match?.limit);
     let leased = this.#quotas.get(key);
     if (leased === undefined) {
       const quota = new Quota(key, limit, this.#unknownUntil);
@@ -151,14 +136,25 @@ export class BucketTable {
           quota,
           lease: new QuotaLease(this.#shares, quota),
           onCacheFailure: undefined,
+          buckets: 0,
           nextAt: 0,
           isDue: false,
+          isWatched: false,
+          nextWatched: undefined,
         },
       );
     }
     leased.quota.limit = limit;
     leased.onCacheFailure = match?.limit.onCacheFailure;
     return { match, leased };
+  }
+
+  /** One object for each rule. */
+  #limitOf(limit: RateLimit | undefined): QuotaLimit {
+    if (limit === undefined) return NO_LIMIT;
+    let known = this.#limits.get(limit);
+    if (known === undefined) this.#limits.set(limit, known = quotaLimit(limit, this.#isShadow));
+    return known;
   }
 }
 

@@ -1,5 +1,5 @@
-import type { Member, Recipient, Sent } from "./member.ts";
-import type { Clock } from "../base/clock.ts";
+import type { Bucket, LeasedQuota } from "./bucket_table.ts";
+import { Member, type Recipient, type Sent } from "./member.ts";
 import type { Assignment, QuotaClient } from "./quota_stream.ts";
 
 /** Options of a `HubClient`. */
@@ -9,7 +9,30 @@ interface HubClientOptions {
   readonly isNamed: boolean;
   /** Called after each assignment, which is on its way when the client is flushed. */
   readonly sent: (client: HubClient) => void;
-  readonly clock: Clock;
+}
+
+/** A bucket of a client of a hub. */
+export class BucketMember extends Member {
+  readonly bucket: Bucket;
+  /** The quota that it is in: that of the bucket, but for a moment after the rules have changed. */
+  leased: LeasedQuota;
+
+  constructor(bucket: Bucket, client: Recipient, now: number) {
+    super(bucket.id, client, now);
+    this.bucket = bucket;
+    this.leased = bucket.leased;
+    this.leased.quota.members.add(this);
+  }
+
+  /** Goes to the quota of its bucket; returns the one that it was in. */
+  move(): LeasedQuota {
+    const { leased, bucket } = this;
+    if (leased === bucket.leased) return leased;
+    leased.quota.members.remove(this);
+    this.leased = bucket.leased;
+    this.leased.quota.members.add(this);
+    return leased;
+  }
 }
 
 /** A client of a hub: a name, or a stream without one. */
@@ -17,22 +40,21 @@ export class HubClient implements Recipient {
   readonly name: string | undefined;
   readonly domain: string;
   /** By the id of their bucket. */
-  readonly members = new Map<string, Member>();
+  readonly members = new Map<string, BucketMember>();
   /** The end of its last stream; undefined while it has one. */
   closedAt: number | undefined;
+  reopenedAt = -1;
   readonly #sent: (client: HubClient) => void;
-  readonly #clock: Clock;
   #peer: QuotaClient;
   /** Sent since the last question for a confirmation. */
   #toConfirm: Sent[] = [];
   #isConfirming = false;
 
-  constructor(peer: QuotaClient, { domain, isNamed, sent, clock }: HubClientOptions) {
+  constructor(peer: QuotaClient, { domain, isNamed, sent }: HubClientOptions) {
     this.name = isNamed ? peer.name : undefined;
     this.domain = domain;
     this.#peer = peer;
     this.#sent = sent;
-    this.#clock = clock;
   }
 
   get isOpen(): boolean {
@@ -56,8 +78,7 @@ export class HubClient implements Recipient {
     this.#isConfirming = peer.actions.confirm(() => {
       if (this.#peer !== peer || !this.isOpen) return;
       this.#isConfirming = false;
-      const now = this.#clock.elapsed();
-      for (const sent of asked) sent.inForceAt = now;
+      for (const sent of asked) sent.isInForce = true;
       this.flush();
     });
   }
@@ -72,13 +93,13 @@ export class HubClient implements Recipient {
     this.closedAt = now;
     this.#toConfirm = [];
     this.#isConfirming = false;
-    for (const member of this.members.values()) member.streamEnded();
   }
 
   /** It has a new stream, and the shares that it had. */
-  reopen(peer: QuotaClient): this {
+  reopen(peer: QuotaClient, now: number): this {
     this.#peer = peer;
     this.closedAt = undefined;
+    this.reopenedAt = now;
     return this;
   }
 }

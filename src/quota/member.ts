@@ -15,6 +15,11 @@ export const OVER_MS = ASSIGNMENT_SECONDS * 1_000 + MESSAGE_DELAY_MS;
 const CONFIRM_MS = 2 * MESSAGE_DELAY_MS;
 /** Counts of a shorter time make no rate. */
 const MIN_COUNT_MS = 1_000;
+/** The last report of a member that has left. */
+const LEFT = -OVER_MS;
+const UNKNOWN = -1;
+/** Assignments that are kept to be shared. */
+const MAX_KNOWN = 10_000;
 
 /** An assignment that limits. */
 export type Quotable = Exclude<Assignment, { readonly kind: "abandon" }>;
@@ -24,123 +29,174 @@ export interface Recipient {
   readonly name: string | undefined;
   /** False after its stream ended. */
   readonly isOpen: boolean;
+  /** The begin of its stream, if that is not its first one: what was sent before may be lost. */
+  readonly reopenedAt: number;
   /** Sends an assignment; `toConfirm` is marked when it has arrived, if the client confirms that. */
   send(id: string, assignment: Assignment, toConfirm?: Sent): void;
 }
 
-/** A rate that may be in force at a client. */
+/** An assignment that may be in force at a client. */
 export interface Sent {
-  readonly rate: number;
-  /** When it is in force for certain, because its arrival is confirmed; infinite before. */
-  inForceAt: number;
-  /** The first and the last time that it was sent; never, for a confirmation, if that was on an earlier stream. */
+  assignment: Quotable;
+  /** The first time that it was sent on this stream, and the last time. */
   firstAt: number;
   lastAt: number;
+  /** True if its arrival is confirmed. */
+  isInForce: boolean;
+  /** An earlier one of another rate that may be in force too. */
+  earlier: Sent | undefined;
 }
 
-/** One bucket of one client. */
+/** The reports of a member. */
+interface Reported {
+  /** Requests per second, as last reported; `UNKNOWN` before the first report of a time that is long enough. */
+  demand: number;
+  /** Requests since the demand was known, and that time. */
+  hits: number;
+  since: number;
+  /** The last report, and the last one with requests. */
+  at: number;
+  usedAt: number;
+  /** A rate that its client has shown when this instance had sent nothing, and how many of its reports showed it. */
+  shown: number;
+  showing: 0 | 1 | 2;
+}
+
+/** One bucket of one client. Its list changes it, and knows the sums. */
 export class Member {
   readonly id: string;
   readonly client: Recipient;
-  /** Requests per second, as last reported; undefined before the first report of a time that is long enough. */
-  demand: number | undefined;
-  /** The last report, and the last one with requests. */
-  reportedAt: number;
-  usedAt: number;
-  #counted: { hits: number; since: number; isAnswered: boolean };
-  /** Assignments that may be in force, oldest first. */
-  #sent: Sent[] = [];
-  #assignment: Quotable | undefined;
+  readonly reported: Reported;
+  /** The last assignment that was sent, if it may be in force. */
+  sent: Sent | undefined;
+  /** Its list's sums count its demand, and this rate. */
+  isAsking = true;
+  counted = 0;
+  /** Its list, and its neighbours there. */
+  owner: object | undefined;
+  next: Member | undefined;
+  previous: Member | undefined;
 
   constructor(id: string, client: Recipient, now: number) {
     this.id = id;
     this.client = client;
-    this.reportedAt = this.usedAt = now;
-    this.#counted = { hits: 0, since: now, isAnswered: false };
+    this.reported = { demand: UNKNOWN, hits: 0, since: now, at: now, usedAt: now, shown: 0, showing: 0 };
+  }
+
+  /** Requests per second; undefined while it is unknown. */
+  get demand(): number | undefined {
+    const { demand } = this.reported;
+    return demand === UNKNOWN ? undefined : demand;
+  }
+
+  /** A rate that its client is sure to hold of an assignment that this instance did not send. */
+  get shown(): number {
+    return this.reported.showing === 2 ? this.reported.shown : 0;
   }
 
   /** The assignment that was last sent, if it may be in force. */
   get assignment(): Quotable | undefined {
-    return this.#sent.length === 0 ? undefined : this.#assignment;
+    return this.sent?.assignment;
   }
 
   /** The rate of the assignment that was last sent; 0 if it is over. */
   get share(): number {
-    return this.#sent.at(-1)?.rate ?? 0;
+    return this.sent === undefined ? 0 : rateOfAssignment(this.sent.assignment);
   }
 
-  /** True if an assignment was sent since the last report. */
+  /** True if an assignment was sent since the last report, on this stream. */
   get isAnswered(): boolean {
-    return this.#counted.isAnswered;
+    const at = this.sent?.lastAt ?? -1;
+    return at >= this.reported.at && at > this.client.reopenedAt;
   }
 
-  /** The rate that may be in force; infinite with an assignment that allows everything. */
+  /** True if its client has the bucket no longer. */
+  get hasLeft(): boolean {
+    return this.reported.at === LEFT;
+  }
+
+  /** The rate that may be in force; infinite with an assignment that allows everything. Forgets those that are over. */
   held(now: number): number {
     let most = 0;
-    let isOver = false;
-    this.#dropBefore(({ inForceAt }) => inForceAt <= now);
-    for (const { rate, lastAt } of this.#sent) {
-      if (lastAt + OVER_MS <= now) isOver = true;
-      else if (rate > most) most = rate;
+    let later: Sent | undefined;
+    if (this.sent?.earlier !== undefined) this.#dropBefore(({ isInForce }) => isInForce);
+    for (let sent = this.sent; sent !== undefined; sent = sent.earlier) {
+      if (sent.lastAt + OVER_MS > now) {
+        most = Math.max(most, rateOfAssignment(sent.assignment));
+        later = sent;
+      } else if (later === undefined) this.sent = sent.earlier;
+      else later.earlier = sent.earlier;
     }
-    if (isOver) this.#sent = this.#sent.filter(({ lastAt }) => lastAt + OVER_MS > now);
     return most;
   }
 
   /** True if its client reports it. */
   isActive(now: number): boolean {
-    return this.client.isOpen && now - this.reportedAt < OVER_MS;
+    return this.client.isOpen && now - this.reported.at < OVER_MS;
   }
 
   /** True if more is needed than is sure to suffice. */
   isStarving(): boolean {
-    return this.demand === undefined || this.demand > this.share * 0.95 || this.share === 0;
+    const { share, demand } = this;
+    return demand === undefined || demand > share * 0.95 || share === 0;
   }
 
   /** Takes a report, and the confirmation in it. */
-  reported(hits: number, elapsedSeconds: number, now: number): void {
-    this.reportedAt = now;
-    if (hits > 0) this.usedAt = now;
-    this.#dropBefore(({ firstAt }) => firstAt + CONFIRM_MS <= now);
-    const counted = this.#counted;
-    counted.hits += hits;
-    counted.isAnswered = false;
-    if (now - counted.since < MIN_COUNT_MS) return;
-    let seconds = (now - counted.since) / 1_000;
+  report(hits: number, elapsedSeconds: number, now: number): void {
+    const { reported } = this;
+    reported.at = now;
+    if (hits > 0) reported.usedAt = now;
+    const { reopenedAt } = this.client;
+    if (this.sent?.earlier !== undefined) {
+      this.#dropBefore(({ firstAt }) => firstAt > reopenedAt && firstAt + CONFIRM_MS <= now);
+    }
+    reported.hits += hits;
+    const since = now - reported.since;
+    if (since < MIN_COUNT_MS) return;
+    let seconds = since / 1_000;
     // The time between two arrivals varies more than that between two reports.
     if (elapsedSeconds > 0) seconds = Math.max(elapsedSeconds, Math.min(seconds, elapsedSeconds + 1));
-    this.demand = counted.hits / seconds;
-    counted.hits = 0;
-    counted.since = now;
+    reported.demand = reported.hits / seconds;
+    reported.hits = 0;
+    reported.since = now;
   }
 
   /** Sends an assignment, or sends it again. */
   send(assignment: Quotable, now: number): void {
     const rate = rateOfAssignment(assignment);
-    let last = this.#sent.at(-1);
-    if (last !== undefined && last.rate === rate) {
+    let last = this.sent;
+    if (last !== undefined && rateOfAssignment(last.assignment) === rate) {
+      if (last.firstAt <= this.client.reopenedAt) last.firstAt = now;
+      last.assignment = assignment;
       last.lastAt = now;
-      last.firstAt = Math.min(last.firstAt, now);
     } else {
-      last = { rate, firstAt: now, lastAt: now, inForceAt: Infinity };
-      this.#sent.push(last);
+      last = this.sent = { assignment, firstAt: now, lastAt: now, isInForce: false, earlier: last };
     }
-    this.#assignment = assignment;
-    this.#counted.isAnswered = true;
-    const isSmaller = this.#sent.some((earlier) => earlier.rate > rate);
-    this.client.send(this.id, assignment, isSmaller && last.inForceAt === Infinity ? last : undefined);
+    let isSmaller = false;
+    for (let { earlier } = last; earlier !== undefined; earlier = earlier.earlier) {
+      isSmaller ||= rateOfAssignment(earlier.assignment) > rate;
+    }
+    this.client.send(this.id, assignment, isSmaller && !last.isInForce ? last : undefined);
   }
 
-  /** Its stream has ended: what was sent on it may be lost. */
-  streamEnded(): void {
-    for (const sent of this.#sent) sent.firstAt = Infinity;
+  /** A report of its client shows this rate, with an assignment that this instance did not send. */
+  show(perSecond: number): void {
+    const { reported } = this;
+    // It may have become smaller in the time of the first report, or have expired in the time of the next one, but not both.
+    reported.shown = reported.showing === 0 ? perSecond : Math.min(reported.shown, perSecond);
+    reported.showing = reported.showing === 0 ? 1 : 2;
+  }
+
+  /** Its client has the bucket no longer, and may use the assignment until it is over. */
+  leave(): void {
+    this.reported.at = LEFT;
   }
 
   /** Forgets the assignments before the last one that must be in force. */
   #dropBefore(isInForce: (sent: Sent) => boolean): void {
-    if (this.#sent.length < 2) return;
-    const last = this.#sent.findLastIndex(isInForce);
-    if (last > 0) this.#sent.splice(0, last);
+    for (let { sent } = this; sent !== undefined; sent = sent.earlier) {
+      if (isInForce(sent)) sent.earlier = undefined;
+    }
   }
 }
 
@@ -152,14 +208,25 @@ function rateOfAssignment(assignment: Quotable): number {
   return assignment.kind === "allow" ? Infinity : 0;
 }
 
-/** The assignment of a fill, with at most the tokens of a second after a pause, but one. */
+/** Assignments by tokens, seconds and the most tokens. */
+const known = new Map<string, TokenAssignment>();
+
+/** The assignment of a fill, with at most the tokens of a second after a pause, but one. Equal ones are mostly the same object. */
 export function tokensOf({ tokens, seconds }: Fill, burst: number): TokenAssignment {
-  return {
-    kind: "tokens",
-    maxTokens: Math.min(tokens, Math.max(1, Math.floor(tokens / seconds)), Math.max(1, burst)),
-    tokens,
-    fillSeconds: seconds,
-    fillNanos: seconds - 1,
-    seconds: ASSIGNMENT_SECONDS,
-  };
+  const maxTokens = Math.min(tokens, Math.max(1, Math.floor(tokens / seconds)), Math.max(1, burst));
+  const key = `${tokens}/${seconds}/${maxTokens}`;
+  let assignment = known.get(key);
+  if (assignment === undefined) {
+    assignment = {
+      kind: "tokens",
+      maxTokens,
+      tokens,
+      fillSeconds: seconds,
+      fillNanos: seconds - 1,
+      seconds: ASSIGNMENT_SECONDS,
+    };
+    if (known.size >= MAX_KNOWN) known.clear();
+    known.set(key, assignment);
+  }
+  return assignment;
 }

@@ -1,9 +1,12 @@
-import { ASSIGNMENT_SECONDS, type Member, OVER_MS, type Quotable, tokensOf } from "./member.ts";
+import { ASSIGNMENT_SECONDS, type Member, type Quotable, tokensOf } from "./member.ts";
+import { MemberList } from "./member_list.ts";
 import type { QuotaLimit } from "./quota_limit.ts";
-import { divideFills, type Fill, fillOf, NO_FILL, rateOfFill } from "./shares.ts";
+import { divide, type Fill, fillOf, type Level, rateOfDemand, rateOfFill, UNKNOWN_DEMAND } from "./shares.ts";
 
 /** A smaller change of a share is not worth a message. */
 const MIN_CHANGE = 0.02;
+/** So many demands are in a typed array. */
+const MANY_MEMBERS = 64;
 /** Rates are sums of quotients. */
 const TOLERANCE = 1e-6;
 
@@ -20,26 +23,28 @@ interface Allowance {
   readonly mostHeld: number;
 }
 
-/** Before the first exchange and the first sum; shared, because there may be a million quotas. */
-const WHOLE: Allowance = { granted: Infinity, mostHeld: Infinity };
-const NO_SUM = { at: -Infinity, demand: 0 };
+/** Before the first exchange, and of one instance; shared, because there may be a million quotas. */
+export const WHOLE: Allowance = { granted: Infinity, mostHeld: Infinity };
 
-/** One limit over all clients. */
+/** The last division among several members. */
+interface Division {
+  readonly level: Level;
+  /** The largest demand has what the others lose to whole tokens. */
+  largest: Member | undefined;
+  rest: number;
+}
+
+/** One limit over all clients. What is held never exceeds it, since each larger share is compared with the sum. */
 export class Quota {
   readonly key: string;
-  readonly members = new Set<Member>();
+  readonly members = new MemberList();
   limit: QuotaLimit;
   allowance = WHOLE;
   /** Until then, clients may hold assignments that this instance does not know. */
   unknownUntil: number;
-  /** True if a share waits for what others hold. */
+  /** True if a share waits for what others hold, or a member for its end. */
   isWaiting = false;
-  /** The buckets of this quota; each may have members. */
-  buckets = 0;
-  /** Rates that clients have shown in their first reports, and the sure ones of two, while the rest is unknown. */
-  readonly #firstShown = new Map<Member, number>();
-  readonly #shown = new Map<Member, number>();
-  #sum = NO_SUM;
+  #division: Division | undefined;
 
   constructor(key: string, limit: QuotaLimit, unknownUntil: number) {
     this.key = key;
@@ -47,140 +52,140 @@ export class Quota {
     this.unknownUntil = unknownUntil;
   }
 
-  /** Requests per second of all clients, or those of a moment ago if there are many. */
-  demand(now: number): number {
-    if (now - this.#sum.at < Math.min(1_000, this.members.size)) return this.#sum.demand;
-    let demand = 0;
-    const equal = this.limit.kind === "rate" ? this.limit.perSecond / this.members.size : 0;
-    for (const member of this.members) {
-      if (member.isActive(now)) demand += member.demand ?? equal;
-    }
-    this.#sum = { at: now, demand };
-    return demand;
+  /** Requests per second of all clients; one that is unknown is assumed to need an equal part. */
+  get demand(): number {
+    return this.members.demandOf(this.limit.kind === "rate" ? this.limit.perSecond : 0);
   }
 
   /** The part of the requests that would have been refused, were it not for shadow mode. */
-  shadowPart(now: number): number {
-    const { limit } = this;
+  get shadowPart(): number {
+    const { limit, members } = this;
     if (limit.kind !== "allow" || limit.shadowPerSecond === undefined) return 0;
-    return Math.max(0, 1 - limit.shadowPerSecond / Math.max(this.demand(now), limit.shadowPerSecond, 1e-9));
-  }
-
-  /** The rates that may be in force. */
-  held(now: number): number {
-    let sum = 0;
-    for (const member of this.members) sum += member.held(now);
-    return sum;
+    return Math.max(0, 1 - limit.shadowPerSecond / Math.max(members.demand, limit.shadowPerSecond, 1e-9));
   }
 
   /** The first report of a client shows this rate, with an assignment that this instance did not send. */
   showHeld(member: Member, perSecond: number, unknownUntil: number): void {
+    member.show(perSecond);
     this.unknownUntil = Math.max(this.unknownUntil, unknownUntil);
-    this.#firstShown.set(member, perSecond);
   }
 
   /**
-   * Its next report shows this rate. The assignment may have become smaller in the time of the first one, or have expired in
-   * the time of this one, but not both: the smaller rate is sure.
+   * Forgets members that have left, and sends what has to change, if it is sure that this may be sent: smaller shares, and
+   * larger ones as far as they are free. Other work may go on between two steps.
    */
-  showAgain(member: Member, perSecond: number): void {
-    const first = this.#firstShown.get(member);
-    if (first !== undefined) this.#shown.set(member, Math.min(first, perSecond));
-    this.#firstShown.delete(member);
-  }
-
-  /** Sends what has to change: smaller shares, and larger ones as far as it is sure that they are free. */
-  rebalance(now: number): void {
-    const { limit } = this;
-    if (limit.kind !== "rate") return;
+  *divide(clock: () => number, isSure: boolean): Generator<void> {
     this.isWaiting = false;
-    const open = this.#openMembers(now);
-    const cap = Math.min(limit.perSecond, this.allowance.granted);
-    const fills = divideFills(cap, open.map(({ demand = cap / open.length }) => demand));
-    const excess = open.reduce((sum, { share }) => sum + share, 0) - cap;
-    const isOver = excess > cap * TOLERANCE;
-    const hasNeed = open.some((member, index) =>
-      member.assignment?.kind !== "tokens" ||
-      member.isStarving() && rateOfFill(fills[index] ?? NO_FILL) > member.share * (1 + MIN_CHANGE)
-    );
+    const excess = yield* this.#measure(clock());
+    if (this.limit.kind !== "rate" || !isSure) return;
+    const isOver = excess > this.#cap * TOLERANCE;
+    const hasNeed = yield* this.#fit(clock());
     if (!isOver && !hasNeed) return;
-    for (const [index, member] of open.entries()) {
-      const fill = fills[index] ?? NO_FILL;
-      const most = isOver ? member.share : member.share * (1 - MIN_CHANGE);
-      if (member.assignment !== undefined && rateOfFill(fill) < most) {
-        member.send(tokensOf(fill, limit.burst), now);
-      }
-    }
-    this.#raise(open, fills, { now, cap, burst: limit.burst });
-  }
-
-  /** Forgets members whose client has gone, once they hold nothing. */
-  forgetOver(now: number): void {
-    for (const member of this.members) {
-      if (member.reportedAt + OVER_MS <= now && member.held(now) === 0) this.members.delete(member);
-    }
-  }
-
-  /** Members with a client that reports; those of others are kept while they hold something. */
-  #openMembers(now: number): Member[] {
-    const open: Member[] = [];
-    if (now >= this.unknownUntil) {
-      this.#firstShown.clear();
-      this.#shown.clear();
-    }
-    for (const member of this.members) {
-      if (member.isActive(now)) {
-        member.held(now);
-        open.push(member);
-      } else if (member.held(now) > 0) {
-        this.isWaiting = true;
-      } else {
-        this.members.delete(member);
-      }
-    }
-    return open;
-  }
-
-  /** Larger shares for those that starve, then for the others. */
-  #raise(
-    open: readonly Member[],
-    fills: readonly Fill[],
-    { now, cap, burst }: { readonly now: number; readonly cap: number; readonly burst: number },
-  ): void {
-    const isUnknown = now < this.unknownUntil;
-    const most = Math.min(cap, this.allowance.mostHeld);
-    let held = 0;
-    let unbounded = 0;
-    for (const member of this.members) {
-      const upper = member.held(now);
-      if (upper === Infinity) unbounded++;
-      else held += upper;
+    const { members } = this;
+    for (let member = members.first; member !== undefined; member = members.after(member)) {
+      if (member.isActive(clock())) this.#lower(member, isOver, clock());
+      yield;
     }
     for (const isFirst of [true, false]) {
-      for (const [index, member] of open.entries()) {
-        const fill = fills[index] ?? NO_FILL;
-        const { share } = member;
-        if (
-          member.isStarving() !== isFirst || (rateOfFill(fill) <= share && member.assignment !== undefined)
-        ) {
-          continue;
-        }
-        const upper = member.held(now);
-        const others = upper === Infinity ? unbounded - 1 : unbounded;
-        const free = others > 0 ? 0 : most - held + (upper === Infinity ? 0 : upper);
-        const sure = isUnknown ? Math.min(free, this.#shown.get(member) ?? 0) : free;
-        const given = sure >= rateOfFill(fill) ? fill : fillOf(sure);
-        const rate = rateOfFill(given);
-        if (rate < rateOfFill(fill) && isFirst) this.isWaiting = true;
-        // It may still use an earlier assignment, and otherwise does what its configuration says.
-        if (isUnknown && rate === 0) {
-          this.isWaiting = true;
-          continue;
-        }
-        if (member.assignment !== undefined && rate <= share * (1 + MIN_CHANGE)) continue;
-        member.send(tokensOf(given, burst), now);
-        if (upper !== Infinity) held += Math.max(0, rate - upper);
+      for (let member = members.first; member !== undefined; member = members.after(member)) {
+        if (member.isStarving() === isFirst && member.isActive(clock())) this.raise(member, clock());
+        yield;
       }
     }
+  }
+
+  /** True if a share has to change, as far as one member shows. */
+  needsChange(member: Member): boolean {
+    return this.limit.kind === "rate" &&
+      (member.assignment?.kind !== "tokens" || member.isStarving() || this.isWaiting);
+  }
+
+  /** A first or larger share by the last division, as far as it is free. */
+  raise(member: Member, now: number): void {
+    const { limit, members } = this;
+    if (limit.kind !== "rate" || members.size > 1 && this.#division === undefined) return;
+    const { share, assignment } = member;
+    const target = this.#fillFor(member);
+    const wanted = rateOfFill(target);
+    if (wanted <= share && assignment !== undefined) return;
+    const isUnknown = now < this.unknownUntil;
+    const free = Math.min(this.#cap, this.allowance.mostHeld) - members.heldByOthers(member);
+    const sure = isUnknown ? Math.min(free, member.shown) : free;
+    const given = sure >= wanted ? target : fillOf(sure);
+    const rate = rateOfFill(given);
+    if (rate < wanted && member.isStarving()) this.isWaiting = true;
+    // It may still use an earlier assignment, and otherwise does what its configuration says.
+    if (isUnknown && rate === 0) this.isWaiting = true;
+    else if (assignment === undefined || rate > share * (1 + MIN_CHANGE)) {
+      members.send(member, tokensOf(given, limit.burst), now);
+    }
+  }
+
+  get #cap(): number {
+    return this.limit.kind === "rate" ? Math.min(this.limit.perSecond, this.allowance.granted) : 0;
+  }
+
+  /** Sums what active members may use, above the limit, and divides it by their demands. */
+  *#measure(now: number): Generator<void, number> {
+    const { members, limit } = this;
+    const isAlone = members.size === 1;
+    const demands = members.size < MANY_MEMBERS ? [] : new Float64Array(members.size);
+    let count = 0;
+    let shares = 0;
+    for (let member = members.first; member !== undefined; member = members.after(member)) {
+      const held = members.look(member, now);
+      if (member.isActive(now)) {
+        shares += member.share;
+        demands[count++] = member.demand ?? UNKNOWN_DEMAND;
+      } else {
+        members.forgetDemand(member);
+        if (held > 0) this.isWaiting = true;
+        else if (member.hasLeft) members.remove(member);
+      }
+      yield;
+    }
+    const all = demands instanceof Float64Array ? demands.subarray(0, count) : demands;
+    this.#division = isAlone || limit.kind !== "rate"
+      ? undefined
+      : { level: divide(this.#cap, all), largest: undefined, rest: 0 };
+    return shares - this.#cap;
+  }
+
+  /** Finds what whole tokens leave over. True if a member needs a first or larger share that it can have. */
+  *#fit(now: number): Generator<void, boolean> {
+    const { members } = this;
+    const division = this.#division;
+    let left = this.#cap;
+    let largest: Member | undefined;
+    let hasNeed = false;
+    for (let member = members.first; member !== undefined; member = members.after(member)) {
+      yield;
+      if (!member.isActive(now)) continue;
+      left -= rateOfFill(this.#fillFor(member));
+      if (largest === undefined || (member.demand ?? 0) > (largest.demand ?? 0)) largest = member;
+      hasNeed ||= this.#isInNeed(member);
+    }
+    if (division !== undefined) [division.largest, division.rest] = [largest, left];
+    return hasNeed || largest !== undefined && this.#isInNeed(largest);
+  }
+
+  #isInNeed(member: Member): boolean {
+    return member.assignment?.kind !== "tokens" ||
+      member.isStarving() && rateOfFill(this.#fillFor(member)) > member.share * (1 + MIN_CHANGE);
+  }
+
+  #lower(member: Member, isOver: boolean, now: number): void {
+    if (this.limit.kind !== "rate" || member.assignment === undefined) return;
+    const most = isOver ? member.share : member.share * (1 - MIN_CHANGE);
+    const fill = this.#fillFor(member);
+    if (rateOfFill(fill) < most) this.members.send(member, tokensOf(fill, this.limit.burst), now);
+  }
+
+  /** The whole tokens of a member. */
+  #fillFor(member: Member): Fill {
+    if (this.#division === undefined) return fillOf(this.#cap);
+    const { level, largest, rest } = this.#division;
+    const fill = fillOf(rateOfDemand(level, member.demand ?? UNKNOWN_DEMAND));
+    return member === largest ? fillOf(Math.max(0, rateOfFill(fill) + rest)) : fill;
   }
 }

@@ -4,8 +4,8 @@ import type { CacheFailureMode } from "../ratelimit/rule_source.ts";
 import { bucketProblem } from "../ratelimit/rules/match_bucket.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";
 import { type Bucket, BucketTable, type LeasedQuota } from "./bucket_table.ts";
-import { HubClient } from "./hub_client.ts";
-import { Member, MESSAGE_DELAY_MS, OVER_MS } from "./member.ts";
+import { BucketMember, HubClient } from "./hub_client.ts";
+import { MESSAGE_DELAY_MS, OVER_MS } from "./member.ts";
 import { ALLOW_ALL, DENY_ALL } from "./quota.ts";
 import { type QuotaFilter, type QuotaView, viewSteps } from "./quota_view.ts";
 import type { BucketUsage, QuotaClient, QuotaReport, QuotaStream, QuotaStreams } from "./quota_stream.ts";
@@ -18,9 +18,11 @@ const IDLE_MS = 600_000;
 const SETTLING_MS = 5_000 + MESSAGE_DELAY_MS;
 const MAX_ID_BYTES = 1_024;
 const SWEEP_MS = 60_000;
-/** The most time between two divisions of a quota with many members: each member that joins, or asks for more, causes one. */
-const MAX_PAUSE_MS = 1_000;
+/** In a quota of fewer members, each one that joins, or asks for more, causes a division. */
 const MANY_MEMBERS = 20;
+/** The time between two divisions of 100 members or more: at least this, and one millisecond for so many of them. */
+const PAUSE_MS = 1_000;
+const MEMBERS_PER_PAUSE_MS = 200;
 
 /** Options of a hub. */
 export interface QuotaHubOptions {
@@ -55,9 +57,10 @@ export class QuotaHub implements QuotaStreams {
   readonly #table: BucketTable;
   readonly #clients = new Set<HubClient>();
   readonly #toFlush = new Set<HubClient>();
-  /** Quotas in which a share may change without a report. */
-  readonly #watched = new Set<LeasedQuota>();
-  readonly #startedAt: number;
+  /** Milliseconds since the start; whole ones, which take less memory. */
+  readonly #now: () => number;
+  /** The first of the quotas in which a share may change without a report. */
+  #watched: LeasedQuota | undefined;
   #memberCount = 0;
   #streamCount = 0;
   #isClosed = false;
@@ -66,10 +69,10 @@ export class QuotaHub implements QuotaStreams {
   constructor(options: QuotaHubOptions) {
     this.#options = options;
     this.#clock = options.clock;
-    this.#startedAt = this.#clock.elapsed();
+    const startedAt = this.#clock.elapsed();
+    this.#now = () => Math.floor(this.#clock.elapsed() - startedAt);
     const { shares, shadowMode } = options;
-    const unknownUntil = this.#startedAt + SETTLING_MS;
-    this.#table = new BucketTable(options.rules, { shares, shadowMode, unknownUntil });
+    this.#table = new BucketTable(options.rules, { shares, shadowMode, unknownUntil: SETTLING_MS });
     this.#cancelTick = this.#tickLater();
   }
 
@@ -95,7 +98,7 @@ export class QuotaHub implements QuotaStreams {
       if (hasEnded) return;
       hasEnded = true;
       this.#streamCount--;
-      opened?.close(this.#clock.elapsed());
+      opened?.close(this.#now());
     };
     const report = async (one: QuotaReport): Promise<void> => {
       if (hasEnded || this.#isClosed) return;
@@ -119,11 +122,7 @@ export class QuotaHub implements QuotaStreams {
   /** The buckets that a filter selects, with their clients. */
   async snapshot(filter: QuotaFilter): Promise<QuotaView> {
     const view = { buckets: 0, quotas: [] };
-    const hub = {
-      buckets: this.#table.buckets,
-      clients: this.#clients,
-      now: () => this.#clock.elapsed(),
-    };
+    const hub = { buckets: this.#table.buckets, clients: this.#clients, now: this.#now };
     await new SlicedWork(viewSteps(hub, filter, view), this.#clock).ended;
     return view;
   }
@@ -141,47 +140,39 @@ export class QuotaHub implements QuotaStreams {
     for (const client of peer.name === undefined ? [] : this.#clients) {
       if (client.name !== peer.name || client.domain !== domain) continue;
       isKnown = true;
-      if (!client.isOpen) return client.reopen(peer);
+      if (!client.isOpen) return client.reopen(peer, this.#now());
     }
-    const client = new HubClient(peer, {
-      domain,
-      isNamed: !isKnown,
-      sent: (one) => this.#toFlush.add(one),
-      clock: this.#clock,
-    });
+    const client = new HubClient(peer, { domain, isNamed: !isKnown, sent: (one) => this.#toFlush.add(one) });
     this.#clients.add(client);
     return client;
   }
 
   *#take(client: HubClient, { usages }: QuotaReport): Generator<void> {
-    const taken: [Member, Bucket][] = [];
+    const taken: BucketMember[] = [];
     const changed = new Set<LeasedQuota>();
     for (const usage of usages) {
       const known = client.members.get(usage.id);
-      const bucket = known === undefined
-        ? this.#join(client, usage)
-        : this.#table.find(client.domain, usage.id);
-      const member = known ?? client.members.get(usage.id);
-      if (bucket !== undefined && member !== undefined) {
-        if (known !== undefined) bucket.leased.quota.showAgain(known, shownRate(usage));
-        if (this.#count(member, bucket, usage)) changed.add(bucket.leased);
-        taken.push([member, bucket]);
+      if (known?.reported.showing === 1) known.show(shownRate(usage));
+      const member = known ?? this.#join(client, usage);
+      if (member !== undefined) {
+        if (this.#count(member, usage)) changed.add(member.leased);
+        taken.push(member);
       }
       yield;
     }
     for (const leased of changed) {
-      this.#rebalance(leased);
+      yield* this.#divide(leased);
       yield;
     }
-    for (const [member, bucket] of taken) {
-      if (!member.isAnswered) this.#renew(client, member, bucket);
+    for (const member of taken) {
+      if (!member.isAnswered) this.#renew(client, member);
       yield;
     }
     this.#flush();
   }
 
   /** A bucket that the client did not have; undefined if it is not counted. */
-  #join(client: HubClient, usage: BucketUsage): Bucket | undefined {
+  #join(client: HubClient, usage: BucketUsage): BucketMember | undefined {
     const { maxBuckets, maxBucketsPerStream, overflow, usage: sink } = this.#options;
     const { id } = usage;
     const pairs = id.length > MAX_ID_BYTES ? undefined : usage.pairs();
@@ -195,70 +186,103 @@ export class QuotaHub implements QuotaStreams {
       client.send(id, isIdle ? { kind: "abandon" } : overflow === "allow" ? ALLOW_ALL : DENY_ALL);
       return undefined;
     }
-    const now = this.#clock.elapsed();
-    const bucket = this.#table.join(client.domain, id, pairs);
-    const member = new Member(id, client, now);
-    client.members.set(id, member);
+    const now = this.#now();
+    const member = new BucketMember(this.#table.join(client.domain, id, pairs), client, now);
+    client.members.set(member.id, member);
     this.#memberCount++;
-    bucket.leased.quota.members.add(member);
-    const unknownUntil = this.#startedAt + OVER_MS;
-    if (usage.elapsedSeconds > 0 && now < unknownUntil) {
-      bucket.leased.quota.showHeld(member, shownRate(usage), unknownUntil);
+    if (usage.elapsedSeconds > 0 && now < OVER_MS) {
+      member.leased.quota.showHeld(member, shownRate(usage), OVER_MS);
     }
-    return bucket;
+    return member;
   }
 
   /** Counts a usage; true if shares have to change. */
-  #count(member: Member, bucket: Bucket, { allowed, denied, elapsedSeconds }: BucketUsage): boolean {
-    const now = this.#clock.elapsed();
-    const { quota } = bucket.leased;
-    quota.members.add(member);
-    member.reported(allowed + denied, elapsedSeconds, now);
+  #count(member: BucketMember, { allowed, denied, elapsedSeconds }: BucketUsage): boolean {
+    const { quota } = member.leased;
+    quota.members.report(member, allowed + denied, elapsedSeconds, this.#now());
     if (allowed + denied > 0) {
-      this.#options.usage.used(bucket, allowed, denied, quota.shadowPart(now) * allowed);
+      this.#options.usage.used(member.bucket, allowed, denied, quota.shadowPart * allowed);
     }
-    if (quota.limit.kind !== "rate") return false;
-    return member.assignment?.kind !== "tokens" || member.isStarving() || quota.isWaiting;
+    return quota.needsChange(member);
   }
 
   /** Changes shares, unless that was done a moment ago for many members, or the part of this instance is not sure. */
-  #rebalance(leased: LeasedQuota): void {
-    const now = this.#clock.elapsed();
+  *#divide(leased: LeasedQuota): Generator<void> {
+    const now = this.#now();
     const { quota, lease } = leased;
-    if (quota.limit.kind !== "rate" || this.#isClosed) return;
-    lease.renew(now, () => {
-      this.#rebalance(leased);
-      this.#flush();
-    });
+    if (this.#isClosed) return;
+    const isShared = quota.members.size > 0 && this.#renewLease(leased, now);
     leased.isDue = now < leased.nextAt;
-    if (lease.isShared || leased.isDue) this.#watched.add(leased);
-    if (leased.isDue || !lease.covers(now, this.#failureMode(leased) === "local")) return;
+    if (isShared || leased.isDue) this.#watch(leased);
+    if (leased.isDue) return;
+    leased.nextAt = Infinity;
+    yield* quota.divide(this.#now, lease.covers(now, this.#failureMode(leased) === "local"));
     const { size } = quota.members;
-    leased.nextAt = size < MANY_MEMBERS ? now : now + Math.min(MAX_PAUSE_MS, size * size / 10);
-    quota.rebalance(now);
-    if (quota.isWaiting) this.#watched.add(leased);
+    leased.nextAt = size < MANY_MEMBERS
+      ? now
+      : this.#now() + Math.min(size * size / 10, Math.max(PAUSE_MS, size / MEMBERS_PER_PAUSE_MS));
+    if (quota.isWaiting) this.#watch(leased);
+    if (size > 0) return;
+    lease.leave();
+    if (lease.isBusy) this.#watch(leased);
+    else this.#table.drop(leased);
+  }
+
+  /** Exchanges the part of this instance, if it is time; true if other instances may have parts. */
+  #renewLease(leased: LeasedQuota, now: number): boolean {
+    leased.lease.renew(now, () => void new SlicedWork(this.#divideAndFlush(leased), this.#clock));
+    return leased.quota.limit.kind === "rate" && leased.lease.isShared;
+  }
+
+  *#divideAndFlush(leased: LeasedQuota): Generator<void> {
+    yield* this.#divide(leased);
+    this.#flush();
+  }
+
+  /** Looks at a quota again when the clock ticks. */
+  #watch(leased: LeasedQuota): void {
+    if (leased.isWatched) return;
+    leased.isWatched = true;
+    leased.nextWatched = this.#watched;
+    this.#watched = leased;
+  }
+
+  *#divideWatched(): Generator<void> {
+    let leased = this.#watched;
+    this.#watched = undefined;
+    while (leased !== undefined) {
+      const next: LeasedQuota | undefined = leased.nextWatched;
+      leased.isWatched = false;
+      leased.nextWatched = undefined;
+      yield* this.#divide(leased);
+      leased = next;
+      yield;
+    }
+    this.#flush();
   }
 
   /** Sends the assignment of a bucket again, or abandons it. */
-  #renew(client: HubClient, member: Member, bucket: Bucket): void {
-    const now = this.#clock.elapsed();
-    const { quota: { limit }, lease } = bucket.leased;
-    if (now - member.usedAt >= IDLE_MS) {
+  #renew(client: HubClient, member: BucketMember): void {
+    const now = this.#now();
+    const { leased, bucket } = member;
+    const { quota: { limit, members }, lease } = leased;
+    if (now - member.reported.usedAt >= IDLE_MS) {
       client.send(member.id, { kind: "abandon" });
-      this.#leave(client, member, bucket);
+      this.#leave(client, member);
     } else if (limit.kind === "rate") {
-      const mode = this.#failureMode(bucket.leased);
-      const { assignment } = member;
+      const mode = this.#failureMode(leased);
       if (lease.covers(now, mode === "local")) {
-        if (assignment !== undefined) member.send(assignment, now);
+        if (leased.isDue && member.isStarving()) leased.quota.raise(member, now);
+        const { assignment } = member;
+        if (assignment !== undefined && !member.isAnswered) members.send(member, assignment, now);
       } else if (lease.hasFailed && (mode === "allow" || mode === "deny")) {
-        member.send(mode === "allow" ? ALLOW_ALL : DENY_ALL, now);
+        members.send(member, mode === "allow" ? ALLOW_ALL : DENY_ALL, now);
       }
     } else {
       const isImpossible = limit.kind === "impossible";
       if (isImpossible) this.#options.usage.refused("impossible", client, bucket);
-      const isDenied = isImpossible ? this.#failureMode(bucket.leased) === "deny" : limit.kind === "deny";
-      member.send(isDenied ? DENY_ALL : ALLOW_ALL, now);
+      const isDenied = isImpossible ? this.#failureMode(leased) === "deny" : limit.kind === "deny";
+      members.send(member, isDenied ? DENY_ALL : ALLOW_ALL, now);
     }
   }
 
@@ -267,12 +291,12 @@ export class QuotaHub implements QuotaStreams {
   }
 
   /** The client has the bucket no longer; the quota has the member until its assignment is over. */
-  #leave(client: HubClient, member: Member, bucket: Bucket): void {
-    member.reportedAt = -Infinity;
+  #leave(client: HubClient, member: BucketMember): void {
+    member.leave();
     client.members.delete(member.id);
     this.#memberCount--;
-    this.#table.leave(bucket);
-    this.#watched.add(bucket.leased);
+    this.#table.leave(member.bucket);
+    this.#watch(member.leased);
   }
 
   #flush(): void {
@@ -281,31 +305,26 @@ export class QuotaHub implements QuotaStreams {
   }
 
   *#applyRules(): Generator<void> {
-    const changed = new Set<LeasedQuota>();
     for (const client of this.#clients) {
       for (const member of client.members.values()) {
         yield;
-        const bucket = this.#table.find(client.domain, member.id);
-        if (bucket === undefined) continue;
-        this.#table.refresh(bucket);
-        const { leased } = bucket;
-        bucket.previous?.quota.members.delete(member);
-        leased.quota.members.add(member);
-        if (leased.quota.limit.kind === "rate") changed.add(leased);
-        else if (client.isOpen) this.#renew(client, member, bucket);
+        this.#table.refresh(member.bucket);
+        const { leased } = member.bucket;
+        this.#watch(member.move());
+        if (leased.quota.limit.kind !== "rate") {
+          if (client.isOpen) this.#renew(client, member);
+        } else {
+          if (leased.nextAt !== Infinity) leased.nextAt = 0;
+          this.#watch(leased);
+        }
       }
     }
-    for (const leased of changed) {
-      leased.nextAt = 0;
-      this.#rebalance(leased);
-      yield;
-    }
-    this.#flush();
+    yield* this.#divideWatched();
   }
 
-  #tickLater(sweepAt = this.#clock.elapsed() + SWEEP_MS): () => void {
+  #tickLater(sweepAt = SWEEP_MS): () => void {
     return this.#clock.after(TICK_MS, () => {
-      const now = this.#clock.elapsed();
+      const now = this.#now();
       const work = new SlicedWork(this.#tick(now, now >= sweepAt), this.#clock);
       const next = now >= sweepAt ? now + SWEEP_MS : sweepAt;
       void work.ended.then(() => {
@@ -321,25 +340,10 @@ export class QuotaHub implements QuotaStreams {
       if (!isOver && !isSweep) continue;
       for (const member of client.members.values()) {
         yield;
-        const bucket = this.#table.find(client.domain, member.id);
-        if (bucket !== undefined && (isOver || now - member.reportedAt >= IDLE_MS)) {
-          this.#leave(client, member, bucket);
-        }
+        if (isOver || now - member.reported.at >= IDLE_MS) this.#leave(client, member);
       }
     }
-    for (const leased of [...this.#watched]) {
-      yield;
-      const { quota, lease } = leased;
-      this.#watched.delete(leased);
-      quota.forgetOver(now);
-      if (quota.members.size === 0) lease.leave();
-      else if (quota.isWaiting || leased.isDue || lease.isShared) this.#rebalance(leased);
-    }
-    for (const leased of isSweep ? this.#table.quotas : []) {
-      yield;
-      if (leased.quota.limit.kind !== "rate") leased.quota.forgetOver(now);
-      this.#table.drop(leased);
-    }
+    if (now >= SETTLING_MS) yield* this.#divideWatched();
     this.#flush();
   }
 }

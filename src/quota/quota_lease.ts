@@ -1,17 +1,20 @@
 import { OVER_MS } from "./member.ts";
-import type { Quota } from "./quota.ts";
+import { type Quota, WHOLE } from "./quota.ts";
 import type { QuotaGrant, QuotaShares } from "./quota_shares.ts";
 
 const EXCHANGE_MS = 2_000;
 /** Pause after a failure, and while somebody waits for a larger share. */
 const SOON_MS = 1_000;
 
+/** Shared, because there may be a million quotas. */
+const NEVER = { at: -Infinity, isWaiting: false, hasFailed: false };
+
 /** The part of this instance in a quota, and the time that it is sure for. */
 export class QuotaLease {
   readonly #shares: QuotaShares;
   readonly #quota: Quota;
   #until = -Infinity;
-  #asked = { at: -Infinity, isWaiting: false, hasFailed: false };
+  #asked = NEVER;
 
   constructor(shares: QuotaShares, quota: Quota) {
     this.#shares = shares;
@@ -21,6 +24,11 @@ export class QuotaLease {
   /** True if other instances have parts too, or may have. */
   get isShared(): boolean {
     return this.#until !== Infinity;
+  }
+
+  /** True while an answer is awaited. */
+  get isBusy(): boolean {
+    return this.#asked.isWaiting;
   }
 
   /** True if the last exchange failed. */
@@ -46,9 +54,9 @@ export class QuotaLease {
     const pause = isWaiting || this.hasFailed ? SOON_MS : EXCHANGE_MS;
     if (limit.kind !== "rate" || this.#until === Infinity) return;
     if (this.#asked.isWaiting || now - this.#asked.at < pause) return;
-    const held = Math.min(this.#quota.held(now), limit.perSecond);
+    const held = Math.min(this.#quota.members.held, limit.perSecond);
     this.#quota.allowance = { granted, mostHeld: held };
-    const [demand, isPerSecond] = [this.#quota.demand(now), limit.isPerSecond];
+    const [demand, isPerSecond] = [this.#quota.demand, limit.isPerSecond];
     const grant = this.#shares.exchange({
       key: this.#quota.key,
       isPerSecond,
@@ -57,9 +65,10 @@ export class QuotaLease {
       held,
     });
     const take = ({ perSecond, leaseMs }: QuotaGrant) => {
-      this.#quota.allowance = { granted: perSecond, mostHeld: Infinity };
+      const isWhole = leaseMs === Infinity;
+      this.#quota.allowance = isWhole ? WHOLE : { granted: perSecond, mostHeld: Infinity };
       this.#until = now + leaseMs;
-      this.#asked = { at: now, isWaiting: false, hasFailed: false };
+      this.#asked = isWhole ? NEVER : { at: now, isWaiting: false, hasFailed: false };
     };
     if (!("then" in grant)) return take(grant);
     this.#asked = { at: now, isWaiting: true, hasFailed: this.hasFailed };

@@ -1,7 +1,7 @@
 import { shownText } from "../base/byte_text.ts";
 import { type Entry, shownEntry } from "../ratelimit/request.ts";
 import type { Bucket, LeasedQuota } from "./bucket_table.ts";
-import type { HubClient } from "./hub_client.ts";
+import type { BucketMember, HubClient } from "./hub_client.ts";
 import type { Member, Quotable } from "./member.ts";
 import type { QuotaLimit } from "./quota_limit.ts";
 
@@ -90,13 +90,13 @@ export function* viewSteps(
     if (!isSelected(bucket, filter)) continue;
     view.buckets++;
     const { quota } = bucket.leased;
-    candidates.push({ bucket, pressure: pressureOf({ limit: quota.limit, demand: quota.demand(now()) }) });
+    candidates.push({ bucket, pressure: pressureOf({ limit: quota.limit, demand: quota.demand }) });
     if (candidates.length >= 2 * limit) candidates = highest(candidates, limit);
   }
   let clientsLeft: number = MAX_SHOWN.clients;
   for (const { bucket } of highest(candidates, limit)) {
     yield;
-    const members: [HubClient, Member][] = [];
+    const members: [HubClient, BucketMember][] = [];
     for (const client of clients) {
       const member = client.domain === bucket.domain ? client.members.get(bucket.id) : undefined;
       if (member !== undefined) members.push([client, member]);
@@ -159,7 +159,7 @@ function highest<T extends { readonly pressure: number }>(candidates: readonly T
 
 function shownBucket(
   { domain, pairs, match, leased }: Bucket,
-  members: readonly (readonly [HubClient, Member])[],
+  members: readonly (readonly [HubClient, BucketMember])[],
   { now, most }: { readonly now: number; readonly most: number },
 ): ShownBucket {
   const { limit, allowance: { granted } } = leased.quota;
@@ -170,20 +170,12 @@ function shownBucket(
     ...(rule === undefined ? {} : { rule }),
     limit,
     ...(limit.kind === "rate" ? optionalRate("part", granted) : {}),
-    demand: rounded(reportedDemand(leased, now)),
-    ...optionalRate("inForce", leased.quota.held(now)),
+    // Without what is assumed of clients that have not reported long enough.
+    demand: rounded(leased.quota.members.demand),
+    ...optionalRate("inForce", leased.quota.members.held),
     clientCount: members.length,
-    clients: members.slice(0, Math.max(0, most)).map(([client, member]) =>
-      shownClient(client, member, leased, now)
-    ),
+    clients: members.slice(0, Math.max(0, most)).map(([client, member]) => shownClient(client, member, now)),
   };
-}
-
-/** Without what is assumed of clients that have not reported long enough. */
-function reportedDemand({ quota: { members } }: LeasedQuota, now: number): number {
-  let demand = 0;
-  for (const member of members) if (member.isActive(now)) demand += member.demand ?? 0;
-  return demand;
 }
 
 function mergedBucket(one: ShownBucket, other: ShownBucket): ShownBucket {
@@ -212,13 +204,13 @@ type RateField = { readonly part?: number; readonly share?: number; readonly inF
 
 function shownClient(
   { name, isOpen }: HubClient,
-  member: Member,
-  leased: LeasedQuota,
+  member: BucketMember,
   now: number,
 ): ShownClient {
+  const { leased } = member;
   // An assignment that is over no longer counts.
-  const held = member.held(now);
-  const { demand = 0, share, reportedAt, assignment } = member;
+  const held = leased.quota.members.look(member, now);
+  const { demand = 0, share, reported, assignment } = member;
   return {
     ...(name === undefined ? {} : { name: shownText(name) }),
     isConnected: isOpen,
@@ -226,7 +218,7 @@ function shownClient(
     assignment: assignment?.kind ?? "none",
     ...optionalRate("share", share),
     ...optionalRate("inForce", held),
-    secondsSinceReport: Math.max(0, (now - reportedAt) / 1_000),
+    secondsSinceReport: Math.max(0, (now - reported.at) / 1_000),
     why: whyOf(member, leased, now),
   };
 }

@@ -5,6 +5,10 @@ const HEADROOM = 1.05;
 /** The most of a rate that is lost to whole tokens, if another interval loses less. */
 const MAX_LOSS = 0.02;
 const MAX_FILL_SECONDS = 60;
+/** A division of many members ends after looking at so many needs, which takes about 10 ms. */
+const MAX_VISITS = 10_000_000;
+/** A demand that is assumed to be an equal part of the limit. */
+export const UNKNOWN_DEMAND = -1;
 /** Quotients are not exact. */
 const EPSILON = 1e-9;
 
@@ -14,29 +18,67 @@ export interface Fill {
   readonly seconds: number;
 }
 
+/** An array, typed if it is long: each typed one costs more, and a long plain one stops the thread when it grows. */
+type Numbers = number[] | Float64Array;
+
+/** The division of a limit: the rate of each member follows from its demand. */
+export interface Level {
+  readonly equal: number;
+  /** Bounds of what is needed. */
+  readonly least: number;
+  readonly most: number;
+  /** The part of what is left over, by need and evenly. */
+  readonly factor: number;
+  readonly extra: number;
+}
+
 /**
  * Divides a limit: max-min fair by demand, with a small share for members without one. Half of what is left over is divided
- * by demand and half evenly. The sum is the limit, but for the last digit.
+ * by demand and half evenly. The sum is the limit, but for the last digit, and less in many steps of many members. Changes
+ * the array.
  */
-export function divide(limit: number, demands: readonly number[]): number[] {
+export function divide(limit: number, demands: Numbers): Level {
   const count = demands.length;
-  if (limit <= 0) return demands.map(() => 0);
-  const least = limit * SMALL_PART / count;
-  const needs = demands.map((demand) => Math.max(demand * HEADROOM, least));
-  const sum = needs.reduce((total, need) => total + need, 0);
+  if (limit <= 0 || count === 0) return { equal: 0, least: 0, most: 0, factor: 0, extra: 0 };
+  const equal = limit / count;
+  const least = equal * SMALL_PART;
+  const needs = demands;
+  let sum = 0;
+  for (let index = 0; index < count; index++) {
+    const demand = demands[index] ?? 0;
+    const need = Math.max((demand === UNKNOWN_DEMAND ? equal : demand) * HEADROOM, least);
+    needs[index] = need;
+    sum += need;
+  }
   if (sum <= limit) {
     const half = (limit - sum) / 2;
-    return needs.map((need) => need + half * (need / sum + 1 / count));
+    return { equal, least, most: Infinity, factor: 1 + half / sum, extra: half / count };
   }
+  return { equal, least, most: highestOf(limit, needs), factor: 1, extra: 0 };
+}
+
+/** The most that each may have of a limit; changes the needs. */
+function highestOf(limit: number, needs: Numbers): number {
   let left = limit;
-  let others = count;
-  for (const need of Float64Array.from(needs).sort()) {
-    if (need * others >= left) break;
-    left -= need;
-    others--;
+  let others = needs.length;
+  for (let visits = 0; visits < MAX_VISITS; visits += others) {
+    const most = left / others;
+    let kept = 0;
+    for (let index = 0; index < others; index++) {
+      const need = needs[index] ?? 0;
+      if (need < most) left -= need;
+      else needs[kept++] = need;
+    }
+    if (kept === others || kept === 0) return most;
+    others = kept;
   }
-  const most = left / others;
-  return needs.map((need) => Math.min(need, most));
+  return left / others;
+}
+
+/** The rate of a demand. */
+export function rateOfDemand({ equal, least, most, factor, extra }: Level, demand: number): number {
+  return Math.min(Math.max((demand === UNKNOWN_DEMAND ? equal : demand) * HEADROOM, least), most) * factor +
+    extra;
 }
 
 /** The whole tokens of a rate, in the shortest interval that loses little. */
@@ -60,18 +102,4 @@ export const NO_FILL: Fill = { tokens: 1, seconds: 31_536_000 };
 /** The tokens per second of a fill. */
 export function rateOfFill(fill: Fill): number {
   return fill.seconds === NO_FILL.seconds ? 0 : fill.tokens / fill.seconds;
-}
-
-/** The fills of a divided limit; the largest demand has what the others lose. */
-export function divideFills(limit: number, demands: readonly number[]): Fill[] {
-  const fills = divide(limit, demands).map(fillOf);
-  let largest = 0;
-  let left = limit;
-  for (const [index, fill] of fills.entries()) {
-    left -= rateOfFill(fill);
-    if ((demands[index] ?? 0) > (demands[largest] ?? 0)) largest = index;
-  }
-  const fill = fills[largest];
-  if (fill !== undefined) fills[largest] = fillOf(Math.max(0, rateOfFill(fill) + left));
-  return fills;
 }

@@ -1,3 +1,4 @@
+import type { Clock } from "../../src/base/clock.ts";
 import { QuotaHub, type QuotaHubOptions } from "../../src/quota/quota_hub.ts";
 import { wholeShares } from "../../src/quota/quota_shares.ts";
 import { FakeClock } from "./fake_clock.ts";
@@ -26,6 +27,10 @@ export interface QuotaHistoryOptions {
   /** True if the instance restarts in each phase, and requests are refused without an assignment. */
   readonly hasRestarts?: boolean;
   readonly maxDelayMs?: number;
+  /** The most buckets of a client; 2 if absent. */
+  readonly maxBuckets?: number;
+  /** Time that passes with each look of an instance at the clock, so that its work is done in slices. */
+  readonly lookMs?: number;
   readonly rule?: string;
 }
 
@@ -134,8 +139,21 @@ class History {
     const text = rule ?? `- {key: k, value: "v*", share_threshold: true, ` +
         `rate_limit: {unit: second, requests_per_unit: ${limit}}}`;
     const shares = instances > 1 ? this.#cache.of(name) : wholeShares;
-    const hub = new QuotaHub({ ...hubOptions(this.#clock, text), shares });
+    const hub = new QuotaHub({ ...hubOptions(this.#clock, text), clock: this.#slowClock(), shares });
     this.#instances.push({ name, hub });
+  }
+
+  #slowClock(): Clock {
+    const clock = this.#clock;
+    const { lookMs = 0 } = this.#options;
+    return {
+      now: () => clock.now(),
+      elapsed: () => {
+        clock.elapsedAheadMs += lookMs;
+        return clock.elapsed();
+      },
+      after: (delayMs, run) => clock.after(delayMs, run),
+    };
   }
 
   #join(): void {
@@ -155,7 +173,7 @@ class History {
     const place: Place = { envoy, buckets: [], label, hub: undefined, refusedSince: undefined };
     this.#places.push(place);
     this.#connect(place);
-    const count = 1 + this.#pick(2);
+    const count = 1 + this.#pick(this.#options.maxBuckets ?? 2);
     for (let index = 0; index < count; index++) place.buckets.push(`v${index}`);
     this.#note(`join ${label} ${name === undefined ? "" : "named"} with ${count}`);
     this.#setDemands();

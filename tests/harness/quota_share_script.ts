@@ -1,7 +1,7 @@
 import { OVER_MS } from "../../src/quota/member.ts";
 import type { QuotaGrant, QuotaNeed, QuotaShares } from "../../src/quota/quota_shares.ts";
 import { LEASE_MS } from "../../src/quota/quota_shares.ts";
-import { divide } from "../../src/quota/shares.ts";
+import { divide, rateOfDemand } from "../../src/quota/shares.ts";
 import type { FakeClock } from "./fake_clock.ts";
 
 /** The part of one instance in the hash of a quota. */
@@ -35,7 +35,8 @@ export function exchangePart(
   parts.delete(instance);
   const others = [...parts.values()];
   const taken = others.reduce((sum, part) => sum + Math.max(part.granted, part.held), 0);
-  const [target = 0] = divide(limit, [demand, ...others.map((part) => part.demand)]);
+  const level = divide(limit, [demand, ...others.map((part) => part.demand)]);
+  const target = rateOfDemand(level, demand);
   const free = Math.max(0, limit - taken);
   const granted = Math.min(target, free, now < unknownUntil ? held : Infinity);
   parts.set(instance, { demand, granted, held, endsAt: now + LEASE_MS });

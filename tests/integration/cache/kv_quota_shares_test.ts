@@ -39,7 +39,7 @@ testRedis("kv quotas: the script divides as its model does", async ({ port }) =>
       return { granted, command: ["EVAL", TIMED, "1", key, ...args] };
     });
     const replies = await redisCommands(steps.map(({ command }) => command), { port });
-    const near = (value: number) => value.toPrecision(9);
+    const near = (value: number) => value.toFixed(6);
     assertEquals(
       replies.map((reply) => near(Number(reply))),
       steps.map(({ granted }) => near(granted)),

@@ -16,6 +16,13 @@ const SETTINGS: readonly (readonly [name: string, histories: number, setting: Se
   ["clients that ask for more than the limit", 500, { instances: 1, seconds: 150, load: 3 }],
   ["clients that ask for less", 500, { instances: 1, seconds: 150, load: 0.9, maxDelayMs: 100 }],
   ["an instance that restarts", 400, { instances: 1, seconds: 150, load: 1.5, hasRestarts: true }],
+  ["many buckets, divided in slices", 20, {
+    instances: 1,
+    seconds: 150,
+    load: 3,
+    maxBuckets: 60,
+    lookMs: 0.2,
+  }],
   ["two instances", 400, { instances: 2, seconds: 150, load: 0.9, maxDelayMs: 100 }],
   ["two instances with too much load, and a cache that fails", 400, {
     instances: 2,

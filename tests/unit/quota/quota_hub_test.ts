@@ -108,6 +108,17 @@ Deno.test("quota hub: buckets of a rule with share_threshold, and clients, have 
   assertEquals(all, Array.from({ length: 4 }, () => "25 25/1.0 15"));
 });
 
+Deno.test("quota hub: the largest demand has what the others lose to whole tokens", async () => {
+  const bed = new Bed();
+  const envoys = [300, 400, 300].map((perSecond) => {
+    const envoy = bed.envoy();
+    envoy.demand("b", [{ key: "k", value: "v" }], perSecond);
+    return envoy;
+  });
+  await bed.pass(25_000);
+  assertEquals(envoys.map((envoy) => envoy.tokensPerSecond()), [33, 34, 33]);
+});
+
 Deno.test("quota hub: a name takes its share over, and a stream without one, or with one in use, waits", async () => {
   for (
     const [name, isOpen, expected] of [["e", false, 100], ["e", true, 0], [undefined, false, 0]] as const
@@ -353,9 +364,9 @@ Deno.test("quota hub: a snapshot shows buckets with their rule, limit and client
       secondsSinceReport <= 5,
     ]),
   ]);
-  assertEquals([buckets, clients], [2, [
-    ["d.k", "rate", 2, [["one", true, 300, "tokens", 79, true], [undefined, false, 20, "tokens", 21, true]]],
+  assertEquals([buckets, clients.sort()], [2, [
     ["d.free", "allow", 1, [[undefined, false, 1, "allow", undefined, true]]],
+    ["d.k", "rate", 2, [["one", true, 300, "tokens", 79, true], [undefined, false, 20, "tokens", 21, true]]],
   ]]);
 });
 
