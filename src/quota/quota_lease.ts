@@ -68,7 +68,9 @@ export class QuotaLease {
       const isWhole = leaseMs === Infinity;
       this.#quota.allowance = isWhole ? WHOLE : { granted: perSecond, mostHeld: Infinity };
       this.#until = now + leaseMs;
-      this.#asked = isWhole ? NEVER : { at: now, isWaiting: false, hasFailed: false };
+      // Others wait until less is held.
+      const at = held > perSecond ? now - SOON_MS : now;
+      this.#asked = isWhole ? NEVER : { at, isWaiting: false, hasFailed: false };
     };
     if (!("then" in grant)) return take(grant);
     this.#asked = { at: now, isWaiting: true, hasFailed: this.hasFailed };
