@@ -4,6 +4,7 @@ export const PERFORMANCE_HEAD = `# Performance
 This page shows how many decisions Weir makes per second, their latency, and the memory and CPU that they
 require. The numbers come from \`deno task bench\`. The memory of redis-server, the number of file descriptors
 and the disk space of the webhook store are measured separately.
+[Quotas](quotas.md#latency-and-times-without-a-quota) shows the latency that the filters of Envoy add to a request.
 
 ## Decisions
 
