@@ -29,8 +29,8 @@ import { CLIENT_HEADER, DIRECT_HEADER } from "./native/request_head.ts";
 interface QuotaGrpcOptions {
   /** The streams, or why this service has none. */
   readonly streams: QuotaStreams | { readonly unavailable: string };
-  /** A stream that is refused, because this service has none. */
-  readonly onUnavailable: () => void;
+  /** A stream that is refused or ended, for a reason that is not the end of the service. */
+  readonly onRefused: (reason: string) => void;
   readonly onReport: () => void;
   /** An assignment that is sent, or the order to forget a bucket. */
   readonly onAssignment: () => void;
@@ -63,7 +63,7 @@ export function createQuotaGrpcService(options: QuotaGrpcOptions): GrpcService {
       open: (peer, call) => {
         const { streams } = options;
         if ("unavailable" in streams) {
-          options.onUnavailable();
+          options.onRefused(streams.unavailable);
           throw new GrpcError("UNIMPLEMENTED", streams.unavailable);
         }
         return new QuotaCall(peer, streams, call, options);
@@ -97,6 +97,7 @@ class QuotaCall implements BidiCall {
         confirm: (arrived) => isDirect && this.#unsent.size === 0 && peer.confirm(arrived),
       },
       end: (refusal) => {
+        if (refusal !== undefined && refusal.code !== "UNAVAILABLE") options.onRefused(refusal.message);
         peer.end(refusal === undefined ? undefined : new GrpcError(refusal.code, refusal.message));
       },
     });

@@ -16,6 +16,10 @@ export const QUOTA_METRICS = {
   prefix: "ratelimit.quota.",
   metrics: {
     streams: gauge("streams", "Open streams of clients that report their requests."),
+    streams_refused: counter(
+      "streams",
+      "Streams that were refused: above `QUOTA_MAX_STREAMS`, without a domain, or with memcached.",
+    ),
     buckets: gauge("buckets", "Buckets of all clients."),
     reports: counter("messages", "Reports of clients."),
     reports_skipped: counter(
@@ -29,10 +33,24 @@ export const QUOTA_METRICS = {
       "Reports of buckets above a maximum, which `QUOTA_OVERFLOW` decides.",
     ),
     impossible_buckets: counter("reports", "Reports of buckets whose rule limits requests in flight."),
+    exchanges_failed: counter(
+      "exchanges",
+      "Exchanges with the cache that failed, after which `on_cache_failure` decides once the part of the instance is not sure.",
+    ),
   },
 } satisfies MetricGroup;
 
 const LOG_MS = 60_000;
+const NO_COUNTS = {
+  refused: 0,
+  reports: 0,
+  skipped: 0,
+  assignments: 0,
+  bad: 0,
+  surplus: 0,
+  impossible: 0,
+  exchangesFailed: 0,
+};
 
 /** The service of quotas. */
 interface OpenQuotas {
@@ -49,12 +67,15 @@ export function openQuotas(
 ): OpenQuotas {
   const { settings, logger, clock, stats } = parts;
   const log = new ThrottledLog(logger, { clock, intervalMs: LOG_MS });
-  const counts = { reports: 0, skipped: 0, assignments: 0, bad: 0, surplus: 0, impossible: 0 };
+  const counts = { ...NO_COUNTS };
   const usage = usageSink(parts, decisions, { counts, log });
   const hub = shares === undefined ? undefined : new QuotaHub({
     clock,
     rules: decisions.rules ?? NO_RULES,
-    shares,
+    shares: watchedShares(shares, (error) => {
+      counts.exchangesFailed++;
+      log.warning("exchange", "Cannot share quotas with other instances", { error });
+    }),
     maxStreams: settings.QUOTA_MAX_STREAMS,
     maxBucketsPerStream: settings.QUOTA_MAX_BUCKETS_PER_STREAM,
     maxBuckets: settings.QUOTA_MAX_BUCKETS,
@@ -66,20 +87,24 @@ export function openQuotas(
   const stopRules = decisions.onRules((rules: Rules) => void hub?.setRules(rules));
   stats.addMetrics(QUOTA_METRICS, {
     counters: {
+      streams_refused: () => counts.refused,
       reports: () => counts.reports,
       reports_skipped: () => counts.skipped,
       assignments: () => counts.assignments,
       bad_buckets: () => counts.bad,
       surplus_buckets: () => counts.surplus,
       impossible_buckets: () => counts.impossible,
+      exchanges_failed: () => counts.exchangesFailed,
     },
     gauges: { streams: () => hub?.counts.streams ?? 0, buckets: () => hub?.counts.buckets ?? 0 },
   });
   const unavailable = quotasRefused(settings.BACKEND_TYPE) ?? "";
   const service = createQuotaGrpcService({
     streams: hub ?? { unavailable },
-    onUnavailable: () =>
-      log.warning("unavailable", "A stream of quotas was refused", { reason: unavailable }),
+    onRefused: (reason) => {
+      counts.refused++;
+      log.warning("refused", "A stream of quotas was refused", { reason });
+    },
     onReport: () => void counts.reports++,
     onAssignment: () => void counts.assignments++,
     onMalformed: () => void stats.service.serviceError++,
@@ -93,6 +118,21 @@ export function openQuotas(
     hub?.close();
   };
   return { service, hub, close };
+}
+
+/** The shares, with a call for each exchange that fails. */
+function watchedShares(shares: QuotaShares, failed: (error: unknown) => void): QuotaShares {
+  return {
+    exchange: (need) => {
+      const grant = shares.exchange(need);
+      if (!("then" in grant)) return grant;
+      return grant.catch((error: unknown) => {
+        failed(error);
+        throw error;
+      });
+    },
+    leave: (key, isPerSecond) => shares.leave(key, isPerSecond),
+  };
 }
 
 /** Counts reported requests as decided ones. */

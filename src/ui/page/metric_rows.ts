@@ -32,6 +32,8 @@ export const QUOTA_PROBLEMS: readonly MetricRow[] = [
   { label: "Reports of buckets above QUOTA_MAX_BUCKETS", names: /quota\.surplus_buckets$/ },
   { label: "Reports of invalid buckets", names: /quota\.bad_buckets$/ },
   { label: "Reports of buckets whose rule limits requests in flight", names: /quota\.impossible_buckets$/ },
+  { label: "Refused streams of quotas", names: /quota\.streams_refused$/ },
+  { label: "Failed exchanges of quotas with the cache", names: /quota\.exchanges_failed$/ },
   { label: "Skipped reports of quotas", names: /quota\.reports_skipped$/ },
 ];
 

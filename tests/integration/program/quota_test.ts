@@ -184,6 +184,7 @@ Deno.test("quotas: streams that are refused or ended have a status with the reas
   const second = bed.stream();
   second.report("shop", { bucket: { free: "1" }, allowed: 1 });
   assertEquals(await status(second), [8, "too many streams of quotas"]);
+  assertEquals((await bed.fixture.stats())["ratelimit.quota.streams_refused"], 2);
   const [ended] = await Promise.all([status(first), bed.fixture.stop()]);
   assertEquals(ended[0], 0);
 });
@@ -279,6 +280,22 @@ clients:
     await why("account=b"),
     "no client reports this bucket, or it is above QUOTA_MAX_BUCKETS_PER_STREAM or QUOTA_MAX_BUCKETS, where " +
       "QUOTA_OVERFLOW=deny decides",
+  );
+});
+
+Deno.test("quotas: an exchange with the cache that fails is counted and logged", async () => {
+  await using fixture = await ServeFixture.start({
+    env: { BACKEND_TYPE: "kv", KV_URL: "127.0.0.1:1" },
+    rules: { "shop.yaml": RULES },
+  });
+  using client = new GrpcClient(fixture.grpcAddress);
+  new QuotaStreamClient(client).report("shop", { bucket: { account: "a" }, allowed: 1 });
+  await until("a failed exchange", async () => {
+    return (await fixture.stats())["ratelimit.quota.exchanges_failed"] !== 0;
+  });
+  await eventually(
+    1,
+    () => fixture.log.filter((line) => line.includes("Cannot share quotas with other instances")).length,
   );
 });
 
