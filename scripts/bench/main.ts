@@ -10,6 +10,7 @@ import type { BenchResults, Measurements } from "./measurements.ts";
 import { measureMillion } from "./million.ts";
 import { type BenchOptions, type PartName, readBenchOptions } from "./options.ts";
 import { measurePostgres } from "./postgres.ts";
+import { measureQuotaCost } from "./quota_cost.ts";
 import { measureReload } from "./reload.ts";
 import { summarize } from "./report.ts";
 import { reportText } from "./speed_text.ts";
@@ -65,12 +66,13 @@ async function measureRest(setup: LoadsSetup): Promise<Omit<Measurements, "summa
   const decisions = isAsked("decisions") ? await measureDecisions(setup) : undefined;
   const million = isAsked("million") ? await measureMillion(setup) : undefined;
   const reload = isAsked("reload") ? await measureReload(setup) : undefined;
+  const quotas = isAsked("quotas") ? await measureQuotaCost(setup) : undefined;
   const start = isAsked("start") ? await measureStart(setup) : undefined;
   const featureStart = isAsked("features") ? await measureStart(setup, "features") : undefined;
   const client = isAsked("client") ? await measureClient(setup) : undefined;
   const webhooks = isAsked("webhooks") ? await measureWebhooks(setup) : undefined;
   const postgres = isAsked("postgres") ? await measurePostgres(setup) : undefined;
-  return { algorithms, decisions, million, reload, start, featureStart, client, webhooks, postgres };
+  return { algorithms, decisions, million, reload, quotas, start, featureStart, client, webhooks, postgres };
 }
 
 async function measureDecisions({ options, signal, say }: LoadsSetup): Promise<DecisionTime[]> {

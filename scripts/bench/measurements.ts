@@ -5,6 +5,7 @@ import type { MillionOutcome } from "./million.ts";
 import type { Machine, Versions } from "./machine.ts";
 import type { EngineName } from "./options.ts";
 import type { PostgresOutcome } from "./postgres.ts";
+import type { QuotaCost } from "./quota_cost.ts";
 import type { ReloadOutcome } from "./reload.ts";
 import type { Summary } from "./report.ts";
 import type { Round } from "./round.ts";
@@ -18,6 +19,7 @@ export interface Measurements {
   readonly decisions?: readonly DecisionTime[] | undefined;
   readonly million?: MillionOutcome | undefined;
   readonly reload?: ReloadOutcome | undefined;
+  readonly quotas?: QuotaCost | undefined;
   readonly start?: StartOutcome | undefined;
   /** The same with every feature on. */
   readonly featureStart?: StartOutcome | undefined;

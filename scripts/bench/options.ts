@@ -18,6 +18,7 @@ export const PARTS = [
   "decisions",
   "million",
   "reload",
+  "quotas",
   "start",
   "features",
   "client",

@@ -48,6 +48,7 @@ export function performancePage(results: BenchResults): string {
     "### Descriptors per call",
     "A call with several descriptors costs less than several calls with one descriptor. With counters in memory:",
     batchTable(summaries),
+    ...quotaParts(results),
     ...webhookParts(results),
     "## Size",
     sizeTable(results),
@@ -96,6 +97,27 @@ function batchTable(summaries: readonly Summary[]): string {
     ];
   });
   return table(["Descriptors per call", "Calls/s", "Descriptors/s", "p50", "p99"], rows);
+}
+
+function quotaParts({ quotas }: BenchResults): string[] {
+  if (quotas === undefined) return [];
+  const { clients, buckets, perSecond, calls, ratio } = quotas;
+  const part = (seconds: number) => `${(seconds * 100).toFixed(1)} %`;
+  return [
+    "### Quotas",
+    wrapped(
+      `[Quotas](quotas.md) take calls off Weir. ${
+        wholeNumber(perSecond)
+      } requests/s with the same rule in memory, as ` +
+        `calls and as reports of ${clients} clients that have ${
+          wholeNumber(buckets)
+        } buckets each and report all of them each second (Envoy reports every five seconds):`,
+    ),
+    table(["Protocol", "CPU of one core", "As a part of calls"], [
+      ["Calls of the rate limit service", part(calls), ""],
+      ["Reports of quotas", part(quotas.quotas), ratio.toFixed(2)],
+    ]),
+  ];
 }
 
 function webhookParts(results: BenchResults): string[] {
