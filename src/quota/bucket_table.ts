@@ -107,7 +107,7 @@ export class BucketTable {
     const { match, leased } = this.#leasedOf(bucket.domain, bucket.pairs);
     bucket.leased.buckets--;
     leased.buckets++;
-    Object.assign(bucket, { rules: this.#rules, match, leased });
+    Object.assign(bucket, { pairs: match?.entries ?? bucket.pairs, rules: this.#rules, match, leased });
   }
 
   /** Forgets a quota that has neither buckets nor members. */

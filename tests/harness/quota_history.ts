@@ -104,13 +104,15 @@ class History {
   }
 
   async play(): Promise<void> {
-    const { seconds } = this.#options;
+    const { seconds, instances } = this.#options;
+    // Only the answers of a cache take turns.
+    const turns = instances > 1 ? 12 : 0;
     for (let index = 0; index < 1 + this.#pick(4); index++) this.#join();
     while (this.#now() < seconds * 1_000) {
       if (this.#now() % PHASE_MS < RESTLESS_MS && this.#pick(25) === 0) this.#change();
       if (this.#options.hasRestarts === true && this.#now() % PHASE_MS === RESTART_MS) this.#restart();
       this.#clock.advance(STEP_MS);
-      for (let turn = 0; turn < 12; turn++) await Promise.resolve();
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve();
       this.#look();
     }
     for (const { hub } of this.#instances) hub.close();

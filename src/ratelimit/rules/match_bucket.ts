@@ -33,7 +33,8 @@ interface Candidate {
 export function matchBucket(table: RuleTable, pairs: readonly Entry[]): BucketMatch | undefined {
   const walk = { path: [], steps: MAX_STEPS };
   const node = pairs.length > MAX_PAIRS ? undefined : walkDown(table, pairs, walk);
-  return node?.limit === undefined ? undefined : { limit: node.limit, entries: walk.path };
+  // The copy has no room for more, which counts where there are a million.
+  return node?.limit === undefined ? undefined : { limit: node.limit, entries: walk.path.slice() };
 }
 
 function walkDown(
