@@ -147,7 +147,7 @@ export class Quota {
     const all = demands instanceof Float64Array ? demands.subarray(0, count) : demands;
     this.#division = isAlone || limit.kind !== "rate"
       ? undefined
-      : { level: divide(this.#cap, all), largest: undefined, rest: 0 };
+      : { level: yield* divide(this.#cap, all), largest: undefined, rest: 0 };
     return shares - this.#cap;
   }
 

@@ -5,8 +5,10 @@ const HEADROOM = 1.05;
 /** The most of a rate that is lost to whole tokens, if another interval loses less. */
 const MAX_LOSS = 0.02;
 const MAX_FILL_SECONDS = 60;
-/** A division of many members ends after looking at so many needs, which takes about 10 ms. */
+/** A division of many members ends after looking at so many needs. */
 const MAX_VISITS = 10_000_000;
+/** Needs in a step of a division. */
+const NEEDS_PER_STEP = 1_024;
 /** A demand that is assumed to be an equal part of the limit. */
 export const UNKNOWN_DEMAND = -1;
 /** Quotients are not exact. */
@@ -34,10 +36,10 @@ export interface Level {
 
 /**
  * Divides a limit: max-min fair by demand, with a small share for members without one. Half of what is left over is divided
- * by demand and half evenly. The sum is the limit, but for the last digit, and less in many steps of many members. Changes
- * the array.
+ * by demand and half evenly. The sum is the limit, but for the last digit, and less after many looks at many members.
+ * Changes the array.
  */
-export function divide(limit: number, demands: Numbers): Level {
+export function* divide(limit: number, demands: Numbers): Generator<void, Level> {
   const count = demands.length;
   if (limit <= 0 || count === 0) return { equal: 0, least: 0, most: 0, factor: 0, extra: 0 };
   const equal = limit / count;
@@ -49,16 +51,17 @@ export function divide(limit: number, demands: Numbers): Level {
     const need = Math.max((demand === UNKNOWN_DEMAND ? equal : demand) * HEADROOM, least);
     needs[index] = need;
     sum += need;
+    if (index % NEEDS_PER_STEP === 0) yield;
   }
   if (sum <= limit) {
     const half = (limit - sum) / 2;
     return { equal, least, most: Infinity, factor: 1 + half / sum, extra: half / count };
   }
-  return { equal, least, most: highestOf(limit, needs), factor: 1, extra: 0 };
+  return { equal, least, most: yield* highestOf(limit, needs), factor: 1, extra: 0 };
 }
 
 /** The most that each may have of a limit; changes the needs. */
-function highestOf(limit: number, needs: Numbers): number {
+function* highestOf(limit: number, needs: Numbers): Generator<void, number> {
   let left = limit;
   let others = needs.length;
   for (let visits = 0; visits < MAX_VISITS; visits += others) {
@@ -68,6 +71,7 @@ function highestOf(limit: number, needs: Numbers): number {
       const need = needs[index] ?? 0;
       if (need < most) left -= need;
       else needs[kept++] = need;
+      if (index % NEEDS_PER_STEP === 0) yield;
     }
     if (kept === others || kept === 0) return most;
     others = kept;

@@ -1,7 +1,7 @@
 import { OVER_MS } from "../../src/quota/member.ts";
 import type { QuotaGrant, QuotaNeed, QuotaShares } from "../../src/quota/quota_shares.ts";
 import { LEASE_MS } from "../../src/quota/quota_shares.ts";
-import { divide, rateOfDemand } from "../../src/quota/shares.ts";
+import { divide, type Level, rateOfDemand } from "../../src/quota/shares.ts";
 import type { FakeClock } from "./fake_clock.ts";
 
 /** The part of one instance in the hash of a quota. */
@@ -17,6 +17,14 @@ export interface QuotaHash {
   readonly parts: ReadonlyMap<string, Part>;
   /** Until then, instances may hold parts that were lost with an earlier hash. */
   readonly unknownUntil: number;
+}
+
+/** The level of a limit, in one go. */
+export function levelOf(limit: number, demands: readonly number[]): Level {
+  const steps = divide(limit, [...demands]);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
 }
 
 /**
@@ -35,7 +43,7 @@ export function exchangePart(
   parts.delete(instance);
   const others = [...parts.values()];
   const taken = others.reduce((sum, part) => sum + Math.max(part.granted, part.held), 0);
-  const level = divide(limit, [demand, ...others.map((part) => part.demand)]);
+  const level = levelOf(limit, [demand, ...others.map((part) => part.demand)]);
   const target = rateOfDemand(level, demand);
   const free = Math.max(0, limit - taken);
   const granted = Math.min(target, free, now < unknownUntil ? held : Infinity);

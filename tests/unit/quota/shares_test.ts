@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "#assert";
-import { divide, fillOf, NO_FILL, rateOfDemand } from "../../../src/quota/shares.ts";
+import { fillOf, NO_FILL, rateOfDemand } from "../../../src/quota/shares.ts";
+import { levelOf } from "../../harness/quota_share_script.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 
 /** limit, demands, and the rates in whole numbers. */
@@ -15,7 +16,7 @@ const DIVIDED: readonly (readonly [number, readonly number[], readonly number[]]
 ];
 
 function ratesOf(limit: number, demands: readonly number[]): number[] {
-  const level = divide(limit, [...demands]);
+  const level = levelOf(limit, demands);
   return demands.map((demand) => rateOfDemand(level, demand));
 }
 
