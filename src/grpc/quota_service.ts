@@ -109,7 +109,8 @@ class QuotaCall implements BidiCall {
       return;
     }
     this.#options.onReport();
-    this.#waiting.push({ ...this.#read(message), bytes: message.length });
+    const arrivedAt = this.#stream.now();
+    this.#waiting.push({ ...this.#read(message), arrivedAt, bytes: message.length });
     this.#waitingBytes += message.length;
     if (!this.#isBusy) void this.#takeAll();
   }
@@ -121,11 +122,14 @@ class QuotaCall implements BidiCall {
 
   async #takeAll(): Promise<void> {
     this.#isBusy = true;
-    for (let report = this.#waiting.shift(); report !== undefined; report = this.#waiting.shift()) {
-      this.#waitingBytes -= report.bytes;
-      await this.#stream.report(report);
+    try {
+      for (let report = this.#waiting.shift(); report !== undefined; report = this.#waiting.shift()) {
+        this.#waitingBytes -= report.bytes;
+        await this.#stream.report(report);
+      }
+    } finally {
+      this.#isBusy = false;
     }
-    this.#isBusy = false;
   }
 
   #read(message: Uint8Array): QuotaReport {
@@ -139,7 +143,7 @@ class QuotaCall implements BidiCall {
     }
   }
 
-  #flush(): void {
+  #flush(): boolean {
     const unsent = this.#unsent;
     while (unsent.size > 0 && this.#peer.unsentBytes < MAX_UNSENT_BYTES) {
       const writer = new QuotaResponseWriter();
@@ -153,6 +157,7 @@ class QuotaCall implements BidiCall {
       }
       this.#peer.send(writer.finish());
     }
+    return unsent.size === 0;
   }
 }
 
@@ -183,7 +188,8 @@ function bytesOf(assignment: Assignment): Uint8Array | undefined {
   const bytes = encodeQuotaAssignment({
     timeToLiveSeconds: assignment.seconds,
     strategy: strategyOf(assignment),
-  });
+    // Otherwise a part of a large buffer.
+  }).slice();
   KNOWN_BYTES.set(assignment, bytes);
   return bytes;
 }

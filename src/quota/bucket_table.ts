@@ -77,7 +77,7 @@ export class BucketTable {
     this.#rules = rules;
   }
 
-  /** A client has a bucket from now on. */
+  /** A client has a bucket from now on; its other clients may have been in another quota. */
   join(domain: string, id: string, pairs: readonly Entry[]): Bucket {
     let buckets = this.#buckets.get(domain);
     if (buckets === undefined) this.#buckets.set(domain, buckets = new WideMap());
@@ -87,7 +87,7 @@ export class BucketTable {
       bucket = { id, domain, pairs: match?.entries ?? pairs, clients: 0, match, leased, rules: this.#rules };
       leased.buckets++;
       buckets.set(id, bucket);
-    }
+    } else this.refresh(bucket);
     bucket.clients++;
     return bucket;
   }
@@ -111,8 +111,10 @@ export class BucketTable {
   }
 
   /** Forgets a quota that has neither buckets nor members. */
-  drop({ quota, buckets }: LeasedQuota): void {
-    if (buckets === 0 && quota.members.size === 0) this.#quotas.delete(quota.key);
+  drop(leased: LeasedQuota): void {
+    const { quota: { key, members }, buckets } = leased;
+    // Another one may have its key by now.
+    if (buckets === 0 && members.size === 0 && this.#quotas.get(key) === leased) this.#quotas.delete(key);
   }
 
   *#all(): Generator<Bucket> {
@@ -158,7 +160,13 @@ export class BucketTable {
   }
 }
 
-/** The counter name of the rule with the values, in keys of every algorithm alike. */
+/**
+ * The counter name of the rule with the values, in keys of every algorithm alike. Its end tells rules and values apart that
+ * have the same name, since a quota has the limit of one rule.
+ */
 function quotaKey(domain: string, { limit, entries }: BucketMatch): string {
-  return cacheKey("", domain, keyEntries(entries, limit.rule?.counterName.varying), limit, "quota");
+  const { counterName: { varying = [] } = {}, fullKey = "" } = limit.rule ?? {};
+  const lengths = varying.map((index) => entries[index]?.value.length ?? 0);
+  const end = ["quota", ...lengths, fullKey].join("_");
+  return cacheKey("", domain, keyEntries(entries, varying), limit, end);
 }

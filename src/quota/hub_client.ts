@@ -5,8 +5,8 @@ import type { Assignment, QuotaClient } from "./quota_stream.ts";
 /** Options of a `HubClient`. */
 interface HubClientOptions {
   readonly domain: string;
-  /** False if another client has its name. */
-  readonly isNamed: boolean;
+  /** Milliseconds since the start of the hub. */
+  readonly now: () => number;
   /** Called after each assignment, which is on its way when the client is flushed. */
   readonly sent: (client: HubClient) => void;
 }
@@ -35,6 +35,9 @@ export class BucketMember extends Member {
   }
 }
 
+/** Confirmations that are awaited for each bucket, at most. */
+const MAX_TO_CONFIRM = 2;
+
 /** A client of a hub: a name, or a stream without one. */
 export class HubClient implements Recipient {
   readonly name: string | undefined;
@@ -44,15 +47,18 @@ export class HubClient implements Recipient {
   /** The end of its last stream; undefined while it has one. */
   closedAt: number | undefined;
   reopenedAt = -1;
+  delayedUntil = -1;
+  readonly #now: () => number;
   readonly #sent: (client: HubClient) => void;
   #peer: QuotaClient;
   /** Sent since the last question for a confirmation. */
   #toConfirm: Sent[] = [];
   #isConfirming = false;
 
-  constructor(peer: QuotaClient, { domain, isNamed, sent }: HubClientOptions) {
-    this.name = isNamed ? peer.name : undefined;
+  constructor(peer: QuotaClient, { domain, now, sent }: HubClientOptions) {
+    this.name = peer.name;
     this.domain = domain;
+    this.#now = now;
     this.#peer = peer;
     this.#sent = sent;
   }
@@ -64,13 +70,25 @@ export class HubClient implements Recipient {
   send(id: string, assignment: Assignment, toConfirm?: Sent): void {
     if (!this.isOpen) return;
     this.#peer.actions.send(id, assignment);
-    if (toConfirm !== undefined) this.#toConfirm.push(toConfirm);
+    if (toConfirm !== undefined && this.#toConfirm.length < MAX_TO_CONFIRM * this.members.size) {
+      this.#toConfirm.push(toConfirm);
+    }
     this.#sent(this);
   }
 
-  flush(): void {
-    if (!this.isOpen) return;
-    this.#peer.actions.flush();
+  /** Sends what waits; false if some of it has to wait longer. */
+  flush(): boolean {
+    if (!this.isOpen) return true;
+    if (!this.#peer.actions.flush()) {
+      this.delayedUntil = Infinity;
+      return false;
+    }
+    if (this.delayedUntil === Infinity) this.delayedUntil = this.#now();
+    this.#confirm();
+    return true;
+  }
+
+  #confirm(): void {
     if (this.#toConfirm.length === 0 || this.#isConfirming) return;
     const asked = this.#toConfirm;
     const peer = this.#peer;
@@ -79,7 +97,7 @@ export class HubClient implements Recipient {
       if (this.#peer !== peer || !this.isOpen) return;
       this.#isConfirming = false;
       for (const sent of asked) sent.isInForce = true;
-      this.flush();
+      this.#confirm();
     });
   }
 
@@ -91,6 +109,7 @@ export class HubClient implements Recipient {
   /** Its stream has ended. */
   close(now: number): void {
     this.closedAt = now;
+    if (this.delayedUntil === Infinity) this.delayedUntil = now;
     this.#toConfirm = [];
     this.#isConfirming = false;
   }

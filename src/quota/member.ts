@@ -31,6 +31,8 @@ export interface Recipient {
   readonly isOpen: boolean;
   /** The begin of its stream, if that is not its first one: what was sent before may be lost. */
   readonly reopenedAt: number;
+  /** The time at which the assignments sent before had left; infinite while some of them wait. */
+  readonly delayedUntil: number;
   /** Sends an assignment; `toConfirm` is marked when it has arrived, if the client confirms that. */
   send(id: string, assignment: Assignment, toConfirm?: Sent): void;
 }
@@ -67,6 +69,7 @@ export class Member {
   readonly id: string;
   readonly client: Recipient;
   readonly reported: Reported;
+  readonly joinedAt: number;
   /** The last assignment that was sent, if it may be in force. */
   sent: Sent | undefined;
   /** Its list's sums count its demand, and this rate. */
@@ -80,6 +83,7 @@ export class Member {
   constructor(id: string, client: Recipient, now: number) {
     this.id = id;
     this.client = client;
+    this.joinedAt = now;
     this.reported = { demand: UNKNOWN, hits: 0, since: now, at: now, usedAt: now, shown: 0, showing: 0 };
   }
 
@@ -121,7 +125,7 @@ export class Member {
     let later: Sent | undefined;
     if (this.sent?.earlier !== undefined) this.#dropBefore(({ isInForce }) => isInForce);
     for (let sent = this.sent; sent !== undefined; sent = sent.earlier) {
-      if (sent.lastAt + OVER_MS > now) {
+      if (Math.max(sent.lastAt, this.client.delayedUntil) + OVER_MS > now) {
         most = Math.max(most, rateOfAssignment(sent.assignment));
         later = sent;
       } else if (later === undefined) this.sent = sent.earlier;
@@ -141,14 +145,16 @@ export class Member {
     return demand === undefined || demand > share * 0.95 || share === 0;
   }
 
-  /** Takes a report, and the confirmation in it. */
-  report(hits: number, elapsedSeconds: number, now: number): void {
+  /** Takes a report, and the confirmation in it, by the time at which it arrived. */
+  report(hits: number, elapsedSeconds: number, now: number, arrivedAt = now): void {
     const { reported } = this;
     reported.at = now;
     if (hits > 0) reported.usedAt = now;
-    const { reopenedAt } = this.client;
+    const { reopenedAt, delayedUntil } = this.client;
     if (this.sent?.earlier !== undefined) {
-      this.#dropBefore(({ firstAt }) => firstAt > reopenedAt && firstAt + CONFIRM_MS <= now);
+      this.#dropBefore(({ firstAt }) => {
+        return firstAt > reopenedAt && Math.max(firstAt, delayedUntil) + CONFIRM_MS <= arrivedAt;
+      });
     }
     reported.hits += hits;
     const since = now - reported.since;
@@ -187,6 +193,12 @@ export class Member {
     reported.showing = reported.showing === 0 ? 1 : 2;
   }
 
+  /** True if its client may have a larger assignment that this stream did not send, as its first report showed. */
+  mayHoldOther(now: number, perSecond: number): boolean {
+    const { showing, shown } = this.reported;
+    return showing > 0 && now - this.joinedAt < OVER_MS && (perSecond === 0 || perSecond < shown);
+  }
+
   /** Its client has the bucket no longer, and may use the assignment until it is over. */
   leave(): void {
     this.reported.at = LEFT;
@@ -208,12 +220,23 @@ function rateOfAssignment(assignment: Quotable): number {
   return assignment.kind === "allow" ? Infinity : 0;
 }
 
+function mostTokens({ tokens, seconds }: Fill, burst: number): number {
+  return Math.min(tokens, Math.max(1, Math.floor(tokens / seconds)), Math.max(1, burst));
+}
+
+/** An assignment with the burst of its rule, which may have changed. */
+export function withBurst(assignment: Quotable, burst: number): Quotable {
+  if (assignment.kind !== "tokens") return assignment;
+  const fill = { tokens: assignment.tokens, seconds: assignment.fillSeconds };
+  return assignment.maxTokens === mostTokens(fill, burst) ? assignment : tokensOf(fill, burst);
+}
+
 /** Assignments by tokens, seconds and the most tokens. */
 const known = new Map<string, TokenAssignment>();
 
 /** The assignment of a fill, with at most the tokens of a second after a pause, but one. Equal ones are mostly the same object. */
 export function tokensOf({ tokens, seconds }: Fill, burst: number): TokenAssignment {
-  const maxTokens = Math.min(tokens, Math.max(1, Math.floor(tokens / seconds)), Math.max(1, burst));
+  const maxTokens = mostTokens({ tokens, seconds }, burst);
   const key = `${tokens}/${seconds}/${maxTokens}`;
   let assignment = known.get(key);
   if (assignment === undefined) {

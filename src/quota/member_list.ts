@@ -76,9 +76,14 @@ export class MemberList {
   }
 
   /** Takes a report of a member. */
-  report(member: Member, hits: number, elapsedSeconds: number, now: number): void {
+  report(
+    member: Member,
+    { hits, elapsedSeconds }: { readonly hits: number; readonly elapsedSeconds: number },
+    now: number,
+    arrivedAt = now,
+  ): void {
     this.#ask(member, -1);
-    member.report(hits, elapsedSeconds, now);
+    member.report(hits, elapsedSeconds, now, arrivedAt);
     member.isAsking = true;
     this.#ask(member, 1);
     this.look(member, now);

@@ -74,10 +74,10 @@ export class Quota {
    * Forgets members that have left, and sends what has to change, if it is sure that this may be sent: smaller shares, and
    * larger ones as far as they are free. Other work may go on between two steps.
    */
-  *divide(clock: () => number, isSure: boolean): Generator<void> {
+  *divide(clock: () => number, isSure: () => boolean): Generator<void> {
     this.isWaiting = false;
     const excess = yield* this.#measure(clock());
-    if (this.limit.kind !== "rate" || !isSure) return;
+    if (this.limit.kind !== "rate" || !isSure()) return;
     const isOver = excess > this.#cap * TOLERANCE;
     const hasNeed = yield* this.#fit(clock());
     if (!isOver && !hasNeed) return;
@@ -88,7 +88,9 @@ export class Quota {
     }
     for (const isFirst of [true, false]) {
       for (let member = members.first; member !== undefined; member = members.after(member)) {
-        if (member.isStarving() === isFirst && member.isActive(clock())) this.raise(member, clock());
+        if (member.isStarving() === isFirst && member.isActive(clock()) && isSure()) {
+          this.raise(member, clock());
+        }
         yield;
       }
     }
@@ -113,9 +115,10 @@ export class Quota {
     const sure = isUnknown ? Math.min(free, member.shown) : free;
     const given = sure >= wanted ? target : fillOf(sure);
     const rate = rateOfFill(given);
-    if (rate < wanted && member.isStarving()) this.isWaiting = true;
+    if (rate < wanted && wanted > share * (1 + MIN_CHANGE) && member.isStarving()) this.isWaiting = true;
     // It may still use an earlier assignment, and otherwise does what its configuration says.
-    if (isUnknown && rate === 0) this.isWaiting = true;
+    const mayHoldOther = !isUnknown && assignment === undefined && member.mayHoldOther(now, rate);
+    if (isUnknown && rate === 0 || mayHoldOther) this.isWaiting = true;
     else if (assignment === undefined || rate > share * (1 + MIN_CHANGE)) {
       members.send(member, tokensOf(given, limit.burst), now);
     }

@@ -5,7 +5,7 @@ import { bucketProblem } from "../ratelimit/rules/match_bucket.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";
 import { type Bucket, BucketTable, type LeasedQuota } from "./bucket_table.ts";
 import { BucketMember, HubClient } from "./hub_client.ts";
-import { MESSAGE_DELAY_MS, OVER_MS } from "./member.ts";
+import { MESSAGE_DELAY_MS, OVER_MS, withBurst } from "./member.ts";
 import { ALLOW_ALL, DENY_ALL } from "./quota.ts";
 import { type QuotaFilter, type QuotaView, viewSteps } from "./quota_view.ts";
 import type { BucketUsage, QuotaClient, QuotaReport, QuotaStream, QuotaStreams } from "./quota_stream.ts";
@@ -17,6 +17,9 @@ const IDLE_MS = 600_000;
 /** Envoy reports every five seconds: until then, some of its buckets may be unknown. */
 const SETTLING_MS = 5_000 + MESSAGE_DELAY_MS;
 const MAX_ID_BYTES = 1_024;
+const MAX_DOMAIN_CHARS = 1_024;
+/** Exchanges of parts that run at the same time; the others wait for the next tick. */
+const MAX_EXCHANGES = 1_000;
 const SWEEP_MS = 60_000;
 /** In a quota of fewer members, each one that joins, or asks for more, causes a division. */
 const MANY_MEMBERS = 20;
@@ -57,12 +60,15 @@ export class QuotaHub implements QuotaStreams {
   readonly #table: BucketTable;
   readonly #clients = new Set<HubClient>();
   readonly #toFlush = new Set<HubClient>();
+  /** Had their name together with another one: it is not known which of them comes back. */
+  readonly #ambiguous = new WeakSet<HubClient>();
   /** Milliseconds since the start; whole ones, which take less memory. */
   readonly #now: () => number;
   /** The first of the quotas in which a share may change without a report. */
   #watched: LeasedQuota | undefined;
   #memberCount = 0;
   #streamCount = 0;
+  #exchanges = 0;
   #isClosed = false;
   #cancelTick: () => void;
 
@@ -89,7 +95,7 @@ export class QuotaHub implements QuotaStreams {
       : undefined;
     if (refusal !== undefined) {
       client.end(refusal);
-      return { report: () => Promise.resolve(), end: () => {} };
+      return { now: this.#now, report: () => Promise.resolve(), end: () => {} };
     }
     this.#streamCount++;
     let opened: HubClient | undefined;
@@ -102,15 +108,16 @@ export class QuotaHub implements QuotaStreams {
     };
     const report = async (one: QuotaReport): Promise<void> => {
       if (hasEnded || this.#isClosed) return;
-      if (opened === undefined && one.domain === "") {
+      const problem = opened === undefined ? domainProblem(one.domain) : undefined;
+      if (problem !== undefined) {
         end();
-        client.end({ code: "INVALID_ARGUMENT", message: "a domain is required in the first message" });
+        client.end({ code: "INVALID_ARGUMENT", message: problem });
         return;
       }
       opened ??= this.#client(client, one.domain);
-      await new SlicedWork(this.#take(opened, one), this.#clock).ended;
+      await new SlicedWork(this.#take(opened, one, () => hasEnded), this.#clock).ended;
     };
-    return { report, end };
+    return { now: this.#now, report, end };
   }
 
   /** Applies rules: sends new assignments where they differ, smaller ones first. Settles when all are sent. */
@@ -134,28 +141,33 @@ export class QuotaHub implements QuotaStreams {
     for (const client of this.#clients) client.end();
   }
 
-  /** The client of a stream; the one with its name, if that one has no stream. */
+  /** The client of a stream; the one with its name, if that one has no stream, and never shared the name. */
   #client(peer: QuotaClient, domain: string): HubClient {
-    let isKnown = false;
-    for (const client of peer.name === undefined ? [] : this.#clients) {
-      if (client.name !== peer.name || client.domain !== domain) continue;
-      isKnown = true;
-      if (!client.isOpen) return client.reopen(peer, this.#now());
-    }
-    const client = new HubClient(peer, { domain, isNamed: !isKnown, sent: (one) => this.#toFlush.add(one) });
+    const named = peer.name === undefined
+      ? []
+      : [...this.#clients].filter((one) => one.name === peer.name && one.domain === domain);
+    const open = named.filter(({ isOpen }) => isOpen);
+    const closed = named.find((one) => !one.isOpen && !this.#ambiguous.has(one));
+    if (open.length === 0 && closed !== undefined) return closed.reopen(peer, this.#now());
+    const client = new HubClient(peer, { domain, now: this.#now, sent: (one) => this.#toFlush.add(one) });
+    if (open.length > 0) { for (const one of [client, ...open]) this.#ambiguous.add(one); }
     this.#clients.add(client);
     return client;
   }
 
-  *#take(client: HubClient, { usages }: QuotaReport): Generator<void> {
+  /** Takes a report, as far as its stream has not ended: another one may have begun with the name of its client. */
+  *#take(client: HubClient, report: QuotaReport, hasEnded: () => boolean): Generator<void> {
     const taken: BucketMember[] = [];
     const changed = new Set<LeasedQuota>();
-    for (const usage of usages) {
+    for (const usage of report.usages) {
+      if (hasEnded()) return;
       const known = client.members.get(usage.id);
       if (known?.reported.showing === 1) known.show(shownRate(usage));
       const member = known ?? this.#join(client, usage);
       if (member !== undefined) {
-        if (this.#count(member, usage)) changed.add(member.leased);
+        // Another client has brought its bucket into another quota since.
+        if (member.leased !== member.bucket.leased) this.#watch(member.move());
+        if (this.#count(member, usage, report.arrivedAt)) changed.add(member.leased);
         taken.push(member);
       }
       yield;
@@ -165,6 +177,7 @@ export class QuotaHub implements QuotaStreams {
       yield;
     }
     for (const member of taken) {
+      if (hasEnded()) return;
       if (!member.isAnswered) this.#renew(client, member);
       yield;
     }
@@ -175,9 +188,12 @@ export class QuotaHub implements QuotaStreams {
   #join(client: HubClient, usage: BucketUsage): BucketMember | undefined {
     const { maxBuckets, maxBucketsPerStream, overflow, usage: sink } = this.#options;
     const { id } = usage;
-    const pairs = id.length > MAX_ID_BYTES ? undefined : usage.pairs();
-    if (pairs === undefined || bucketProblem(pairs) !== undefined) {
+    const pairs = usage.pairs();
+    const isValid = pairs !== undefined && bucketProblem(pairs) === undefined;
+    if (!isValid || id.length > MAX_ID_BYTES) {
       sink.refused("bad", client, undefined);
+      // Otherwise the client reports a long one for ever, and its reports become too large.
+      if (isValid) client.send(id, { kind: "abandon" });
       return undefined;
     }
     if (client.members.size >= maxBucketsPerStream || this.#memberCount >= maxBuckets) {
@@ -190,17 +206,23 @@ export class QuotaHub implements QuotaStreams {
     const member = new BucketMember(this.#table.join(client.domain, id, pairs), client, now);
     client.members.set(member.id, member);
     this.#memberCount++;
-    if (usage.elapsedSeconds > 0 && now < OVER_MS) {
-      member.leased.quota.showHeld(member, shownRate(usage), OVER_MS);
+    if (usage.elapsedSeconds > 0) {
+      if (now < OVER_MS) member.leased.quota.showHeld(member, shownRate(usage), OVER_MS);
+      else member.show(shownRate(usage));
     }
     return member;
   }
 
   /** Counts a usage; true if shares have to change. */
-  #count(member: BucketMember, { allowed, denied, elapsedSeconds }: BucketUsage): boolean {
+  #count(
+    member: BucketMember,
+    { allowed, denied, elapsedSeconds }: BucketUsage,
+    arrivedAt: number | undefined,
+  ): boolean {
     const { quota } = member.leased;
-    quota.members.report(member, allowed + denied, elapsedSeconds, this.#now());
-    if (allowed + denied > 0) {
+    const hits = allowed + denied;
+    quota.members.report(member, { hits, elapsedSeconds }, this.#now(), arrivedAt);
+    if (hits > 0) {
       this.#options.usage.used(member.bucket, allowed, denied, quota.shadowPart * allowed);
     }
     return quota.needsChange(member);
@@ -216,13 +238,17 @@ export class QuotaHub implements QuotaStreams {
     if (isShared || leased.isDue) this.#watch(leased);
     if (leased.isDue) return;
     leased.nextAt = Infinity;
-    yield* quota.divide(this.#now, lease.covers(now, this.#failureMode(leased) === "local"));
+    const isAlone = this.#failureMode(leased) === "local";
     const { size } = quota.members;
-    leased.nextAt = size < MANY_MEMBERS
-      ? now
-      : this.#now() + Math.min(size * size / 10, Math.max(PAUSE_MS, size / MEMBERS_PER_PAUSE_MS));
+    try {
+      yield* quota.divide(this.#now, () => lease.covers(this.#now(), isAlone));
+    } finally {
+      leased.nextAt = size < MANY_MEMBERS
+        ? now
+        : this.#now() + Math.min(size * size / 10, Math.max(PAUSE_MS, size / MEMBERS_PER_PAUSE_MS));
+    }
     if (quota.isWaiting) this.#watch(leased);
-    if (size > 0) return;
+    if (quota.members.size > 0) return;
     lease.leave();
     if (lease.isBusy) this.#watch(leased);
     else this.#table.drop(leased);
@@ -230,7 +256,14 @@ export class QuotaHub implements QuotaStreams {
 
   /** Exchanges the part of this instance, if it is time; true if other instances may have parts. */
   #renewLease(leased: LeasedQuota, now: number): boolean {
-    leased.lease.renew(now, () => void new SlicedWork(this.#divideAndFlush(leased), this.#clock));
+    const { lease } = leased;
+    if (!lease.isBusy && this.#exchanges < MAX_EXCHANGES) {
+      lease.renew(now, () => {
+        this.#exchanges--;
+        void new SlicedWork(this.#divideAndFlush(leased), this.#clock);
+      });
+      if (lease.isBusy) this.#exchanges++;
+    }
     return leased.quota.limit.kind === "rate" && leased.lease.isShared;
   }
 
@@ -274,7 +307,9 @@ export class QuotaHub implements QuotaStreams {
       if (lease.covers(now, mode === "local")) {
         if (leased.isDue && member.isStarving()) leased.quota.raise(member, now);
         const { assignment } = member;
-        if (assignment !== undefined && !member.isAnswered) members.send(member, assignment, now);
+        if (assignment !== undefined && !member.isAnswered) {
+          members.send(member, withBurst(assignment, limit.burst), now);
+        }
       } else if (lease.hasFailed && (mode === "allow" || mode === "deny")) {
         members.send(member, mode === "allow" ? ALLOW_ALL : DENY_ALL, now);
       }
@@ -292,6 +327,7 @@ export class QuotaHub implements QuotaStreams {
 
   /** The client has the bucket no longer; the quota has the member until its assignment is over. */
   #leave(client: HubClient, member: BucketMember): void {
+    if (member.hasLeft) return;
     member.leave();
     client.members.delete(member.id);
     this.#memberCount--;
@@ -300,8 +336,7 @@ export class QuotaHub implements QuotaStreams {
   }
 
   #flush(): void {
-    for (const client of this.#toFlush) client.flush();
-    this.#toFlush.clear();
+    for (const client of this.#toFlush) if (client.flush()) this.#toFlush.delete(client);
   }
 
   *#applyRules(): Generator<void> {
@@ -346,6 +381,11 @@ export class QuotaHub implements QuotaStreams {
     if (now >= SETTLING_MS) yield* this.#divideWatched();
     this.#flush();
   }
+}
+
+function domainProblem(domain: string): string | undefined {
+  if (domain === "") return "a domain is required in the first message";
+  return domain.length > MAX_DOMAIN_CHARS ? "the domain is too long" : undefined;
 }
 
 /** The least rate of an assignment that let requests pass, which may have begun full, in seconds that were cut off. */

@@ -15,6 +15,8 @@ export class QuotaLease {
   readonly #quota: Quota;
   #until = -Infinity;
   #asked = NEVER;
+  /** The limit of the last exchange. */
+  #limit: number | undefined;
 
   constructor(shares: QuotaShares, quota: Quota) {
     this.#shares = shares;
@@ -53,7 +55,9 @@ export class QuotaLease {
     const { limit, isWaiting, allowance: { granted } } = this.#quota;
     const pause = isWaiting || this.hasFailed ? SOON_MS : EXCHANGE_MS;
     if (limit.kind !== "rate" || this.#until === Infinity) return;
-    if (this.#asked.isWaiting || now - this.#asked.at < pause) return;
+    const isNew = limit.perSecond !== this.#limit;
+    if (this.#asked.isWaiting || !isNew && now - this.#asked.at < pause) return;
+    this.#limit = limit.perSecond;
     const held = Math.min(this.#quota.members.held, limit.perSecond);
     this.#quota.allowance = { granted, mostHeld: held };
     const [demand, isPerSecond] = [this.#quota.demand, limit.isPerSecond];

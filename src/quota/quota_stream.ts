@@ -18,6 +18,8 @@ export interface QuotaReport {
   /** Empty to use that of an earlier message of the stream. */
   readonly domain: string;
   readonly usages: Iterable<BucketUsage>;
+  /** By the `now` of its stream; when absent, it is taken as it arrives. */
+  readonly arrivedAt?: number | undefined;
 }
 
 /** A quota of a bucket, for this number of seconds from its arrival, or the order to forget the bucket. */
@@ -42,8 +44,8 @@ export interface TokenAssignment {
 export interface QuotaActions {
   /** Equal assignments are the same object, so that their bytes can be kept. */
   send(id: string, assignment: Assignment): void;
-  /** Nothing more is sent in this turn. */
-  flush(): void;
+  /** Nothing more is sent in this turn; false if some of it waits until the client has read more, and for the next call. */
+  flush(): boolean;
   /** Calls back once all that was sent has arrived, unless the stream ends before; false if that is not possible. */
   confirm(arrived: () => void): boolean;
 }
@@ -56,7 +58,7 @@ export interface StreamRefusal {
 
 /** The client of a stream. */
 export interface QuotaClient {
-  /** The name that it sends, which is unique among the clients; undefined without one. */
+  /** The name that it sends; undefined without one. */
   readonly name: string | undefined;
   readonly actions: QuotaActions;
   /** Ends the stream; `end` of the stream need not be called after that. */
@@ -65,6 +67,8 @@ export interface QuotaClient {
 
 /** A stream of reports. */
 export interface QuotaStream {
+  /** The time of the hub, in milliseconds. */
+  now(): number;
   /** Settles when the next report may be read. Never rejects. */
   report(report: QuotaReport): Promise<void>;
   /** The client has gone; may be called twice. */

@@ -67,7 +67,7 @@ export class QuotaEnvoy {
         name,
         actions: {
           send: (id, assignment) => link.toClient(() => this.#apply(id, assignment)),
-          flush: () => {},
+          flush: () => true,
           confirm: (arrived) => {
             if (isDirect !== true) return false;
             link.toClient(() => clock.after(delay(), () => link.confirm(arrived)));

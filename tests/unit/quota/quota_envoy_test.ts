@@ -35,7 +35,7 @@ class Recorder implements QuotaStreams {
       this.reports.push(one);
       return Promise.resolve();
     };
-    return { report, end: () => {} };
+    return { now: () => 0, report, end: () => {} };
   }
 
   counts(): number[][] {
