@@ -161,12 +161,14 @@ export class BucketTable {
 }
 
 /**
- * The counter name of the rule with the values, in keys of every algorithm alike. Its end tells rules and values apart that
- * have the same name, since a quota has the limit of one rule.
+ * The counter name of the rule with the values, in keys of every algorithm alike, and the lengths of its parts: equal names
+ * of several rules or values have their own quotas, since a quota has the limit of one rule.
  */
 function quotaKey(domain: string, { limit, entries }: BucketMatch): string {
-  const { counterName: { varying = [] } = {}, fullKey = "" } = limit.rule ?? {};
-  const lengths = varying.map((index) => entries[index]?.value.length ?? 0);
-  const end = ["quota", ...lengths, fullKey].join("_");
-  return cacheKey("", domain, keyEntries(entries, varying), limit, end);
+  const { counterName: { varying = [] } = {}, path = [] } = limit.rule ?? {};
+  const keyed = keyEntries(entries, varying);
+  const lengths = path.flatMap(({ key, value }, index) => {
+    return [key, varying.includes(index) ? keyed[index]?.value ?? "" : value].map((text) => text.length);
+  });
+  return cacheKey("", domain, keyed, limit, `quota${[domain.length, ...lengths].join(".")}`);
 }

@@ -18,7 +18,7 @@ export const QUOTA_METRICS = {
     streams: gauge("streams", "Open streams of clients that report their requests."),
     streams_refused: counter(
       "streams",
-      "Streams that were refused: above `QUOTA_MAX_STREAMS`, without a domain, or with memcached.",
+      "Streams that were refused: above `QUOTA_MAX_STREAMS`, without a valid domain, or with memcached.",
     ),
     buckets: gauge("buckets", "Buckets of all clients."),
     reports: counter("messages", "Reports of clients."),

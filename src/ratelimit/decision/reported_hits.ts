@@ -13,7 +13,7 @@ interface ReportedHits {
   readonly domain: string;
   /** In the order of the path of the rule. */
   readonly entries: readonly Entry[];
-  /** Of the limit with its values, without a window. */
+  /** Of the limit with its values; its end behind the last `_` is not of them. */
   readonly key: string;
   readonly allowed: number;
   readonly denied: number;
@@ -48,7 +48,8 @@ export function recordReported(reported: ReportedHits, options: ReportedHitsOpti
   tally.overLimit += denied;
   if (overLimit === 0) return;
   const nowSeconds = Math.floor(now / 1_000);
-  tally.overLimitKeys.add({ text: key, start: 0, end: key.length, hits: overLimit, nowSeconds });
+  const end = key.lastIndexOf("_");
+  tally.overLimitKeys.add({ text: key, start: 0, end, hits: overLimit, nowSeconds });
   if (limit.events?.overLimit !== true) return;
   limitEvents?.note([{
     event: "over_limit",

@@ -18,6 +18,21 @@ Deno.test("quota hub: values with the separator of keys lead to no other quota",
   assertEquals(envoys.map((envoy) => envoy.tokensPerSecond()), [10, 100]);
 });
 
+Deno.test("quota hub: rules whose keys and values have one name together have two quotas", async () => {
+  const bed = new QuotaHubBed({
+    rules: listed(`- {key: a_b, value: c, rate_limit: {unit: second, requests_per_unit: 100}}
+- {key: a, value: b_c, rate_limit: {unit: second, requests_per_unit: 10}}
+`),
+  });
+  const envoys = [{ key: "a_b", value: "c" }, { key: "a", value: "b_c" }].map((pair) => {
+    const envoy = bed.envoy();
+    envoy.demand(JSON.stringify(pair), [pair], 1_000);
+    return envoy;
+  });
+  await bed.pass(11_000);
+  assertEquals(envoys.map((envoy) => envoy.tokensPerSecond()), [100, 10]);
+});
+
 Deno.test("quota hub: of two clients with one name, neither has the share of the other after a reconnect", async () => {
   const bed = new QuotaHubBed();
   const envoys = [300, 30].map((perSecond) => {

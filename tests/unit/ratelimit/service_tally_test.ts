@@ -1,5 +1,6 @@
-import { assertEquals } from "#assert";
+import { assert, assertEquals } from "#assert";
 import { DecisionTally } from "../../../src/ratelimit/decision/decision_tally.ts";
+import { recordReported } from "../../../src/ratelimit/decision/reported_hits.ts";
 import { RuleCounts } from "../../../src/ratelimit/decision/rule_counts.ts";
 import { FailingCache } from "../../harness/failing_cache.ts";
 import type { FakeClock } from "../../harness/fake_clock.ts";
@@ -271,4 +272,17 @@ Deno.test("the sums of other threads are added to those of the rule", async () =
   assertEquals(service.ruleCounts?.takeSums(), []);
   const index = rules.limits.findIndex(({ rule }) => rule?.fullKey === "d.detail");
   assertEquals(process.at(index), { totalHits: 6, overLimit: 2, nearLimit: 2, withinLimit: 4 });
+});
+
+Deno.test("tally: requests that a client refused are counted under the key that decisions have", async () => {
+  await using fixture = new ServiceFixture({ files: RULES });
+  await askTimes(fixture, 3, "k", "a");
+  const { service, stats, clock } = fixture;
+  const [limit] = service.rules?.limits ?? [];
+  assert(limit !== undefined);
+  const entries = [{ key: "k", value: "a" }];
+  const hits = { limit, domain: "d", entries, key: "d_k_a_quota1.1.1", allowed: 2, denied: 5, shadow: 0 };
+  const { tally, ruleCounts: counts } = service;
+  recordReported(hits, { stats, tally, counts, limitEvents: undefined, now: clock.now() });
+  assertEquals(tallied(fixture), [10, 6, [["d_k_a", 6]]]);
 });
