@@ -47,6 +47,8 @@ const ALERTS: Readonly<
   WeirSlowCache: { bad: roundTrips("0+90x30"), good: roundTrips("0+100x30") },
   WeirBreakerOpen: gauge("ratelimit_kv_pool_breaker_open", { bad: "1", good: "0" }),
   WeirNoCacheConnection: gauge("ratelimit_kv_pool_cx_active", { bad: "0", good: "1" }),
+  WeirQuotaRefusals: quotas("surplus_buckets", { bad: 1, good: 0 }),
+  WeirQuotaExchangeErrors: quotas("exchanges_failed", { bad: 60, good: 3 }),
   WeirConfigurationRejected: rising(`${SERVICE}_config_load_error`),
   WeirUnexpectedErrors: rising("ratelimit_process_unexpected_errors"),
   WeirDeliveryBacklog: gauge(`${WEBHOOKS}_oldest_due_age_seconds`, { bad: "301", good: "299" }),
@@ -193,6 +195,23 @@ function bound(name: string, max: string) {
 /** A counter that rises; one that did is good. */
 function rising(name: string): { bad: Series[]; good: Series[] } {
   return { bad: [[name, "0+1x30"]], good: [[name, "5+0x30"]] };
+}
+
+/** The counters of quotas, one of which rises by so much a minute. */
+function quotas(
+  name: string,
+  { bad, good }: { bad: number; good: number },
+): { bad: Series[]; good: Series[] } {
+  const names = [
+    "streams_refused",
+    "reports_skipped",
+    "surplus_buckets",
+    "impossible_buckets",
+    "exchanges_failed",
+  ];
+  const series = (value: number) =>
+    names.map((each): Series => [`ratelimit_quota_${each}`, each === name ? `0+${value}x30` : "0+0x30"]);
+  return { bad: series(bad), good: series(good) };
 }
 
 function gauge(

@@ -4,6 +4,7 @@ import { freePort } from "../harness/free_port.ts";
 import { decide, GrpcClient } from "../harness/grpc_client.ts";
 import { serverOfRun, usePostgres } from "../harness/postgres_fixture.ts";
 import { type Prometheus, startPrometheus } from "../harness/prometheus.ts";
+import { QuotaStreamClient } from "../harness/quota_stream_client.ts";
 import { type RedisServer, startRedis } from "../harness/redis_server.ts";
 import { ServeFixture } from "../harness/serve_fixture.ts";
 import type { SharedPostgresServer } from "../harness/postgres_server.ts";
@@ -52,6 +53,7 @@ const FAULT_STAGES: readonly (readonly AlertFault[])[] = [
   [
     { alerts: ["WeirManyOverLimit", "WeirSlowCache"], inject: (bed) => bed.slowDown() },
     { alerts: ["WeirConfigurationRejected"], inject: (bed) => bed.breakRules() },
+    { alerts: ["WeirQuotaRefusals"], inject: (bed) => bed.refuseQuotas() },
     { alerts: ["WeirUnexpectedErrors"], inject: (bed) => bed.process.signal("SIGUSR2") },
     { alerts: ["WeirEndpointFailing", "WeirEndpointDisabled"], inject: (bed) => bed.failEndpoint() },
     { alerts: ["WeirDeliveryBacklog"], inject: (bed) => bed.hangReceiver() },
@@ -65,7 +67,10 @@ const FAULT_STAGES: readonly (readonly AlertFault[])[] = [
     { alerts: ["WeirCertificateExpires"], inject: (bed) => bed.endCertificate() },
   ],
   [
-    { alerts: ["WeirErrors", "WeirCacheFailures", "WeirBreakerOpen"], inject: (bed) => bed.redis.pause() },
+    {
+      alerts: ["WeirErrors", "WeirCacheFailures", "WeirBreakerOpen", "WeirQuotaExchangeErrors"],
+      inject: (bed) => bed.redis.pause(),
+    },
     { alerts: ["WeirStoreErrors", "WeirWebhookWorkerDown", "WeirFailing"], inject: (bed) => bed.lockStore() },
   ],
   [
@@ -217,6 +222,15 @@ class AlertBed implements AsyncDisposable {
   async breakRules(): Promise<void> {
     await Deno.writeTextFile(join(this.#parts.decisions.rulesFolder, "broken.yaml"), "domain: [");
     this.#parts.decisions.reload();
+  }
+
+  /** A stream of quotas reports without a domain; another one goes on, without hits. */
+  refuseQuotas(): void {
+    const open = () =>
+      this.#stack.adopt(new QuotaStreamClient(this.#client), (stream) => void stream.cancel());
+    open().report("");
+    const reporting = open();
+    this.#repeat(() => Promise.resolve(reporting.report("shop", { bucket: { open: "a" } })));
   }
 
   /** Connections to an endpoint are refused until it is disabled. One delivery leaves room in its backlog. */
