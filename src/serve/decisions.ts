@@ -24,6 +24,12 @@ export function policyOf(settings: Settings): Policy {
         reset: settings.LIMIT_RESET_HEADER,
       }
       : undefined,
+    unitHeaders: settings.LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED
+      ? {
+        limit: settings.LIMIT_LIMIT_HEADER.toLowerCase(),
+        remaining: settings.LIMIT_REMAINING_HEADER.toLowerCase(),
+      }
+      : undefined,
     standardHeaders: settings.LIMIT_STANDARD_HEADERS_ENABLED,
     dynamicMetadata: settings.RESPONSE_DYNAMIC_METADATA,
   };

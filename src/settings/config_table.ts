@@ -142,6 +142,11 @@ const DECISIONS = inGroup("Decisions", {
     default: "RateLimit-Reset",
     doc: "Name of the header with the seconds until the limit resets.",
   },
+  LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED: flag(
+    "false",
+    "`true` adds headers with the limit and the remaining hits for each unit, such as `ratelimit-limit-minutes`, in " +
+      "place of the three `LIMIT_..._HEADER` headers, and lists all limits in `RateLimit` and `RateLimit-Policy`.",
+  ),
   LIMIT_STANDARD_HEADERS_ENABLED: flag(
     "false",
     "`true` adds the headers `RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-10 to " +

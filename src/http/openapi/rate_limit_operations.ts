@@ -133,7 +133,8 @@ export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
   }, {
     responseHeadersToAdd: listSchema(
       objectSchema({ key: textSchema("The name.") }, { value: textSchema("The value.") }),
-      "Present with `LIMIT_RESPONSE_HEADERS_ENABLED=true` or `LIMIT_STANDARD_HEADERS_ENABLED=true`.",
+      "Present with `LIMIT_RESPONSE_HEADERS_ENABLED`, `LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED` or " +
+        "`LIMIT_STANDARD_HEADERS_ENABLED` set to `true`.",
     ),
     dynamicMetadata: openSchema("Present with `RESPONSE_DYNAMIC_METADATA=true`."),
   }),

@@ -6,7 +6,7 @@ import type { ConditionalLimit } from "../algorithms/conditional_limit.ts";
 import type { Counted, Taken } from "../algorithms/taken.ts";
 import { isConditional } from "./counter_cache.ts";
 import { isQuota, type Plan, type PlannedDescriptor } from "./plan.ts";
-import type { Policy } from "./policy.ts";
+import { hasHeaders, type Policy } from "./policy.ts";
 import { NO_STATS, type RuleStats, ruleStats } from "../rules/rule_stats.ts";
 import type { RateLimit } from "../rules/rules.ts";
 import { secondsUntilReset, wholeSeconds } from "./window.ts";
@@ -85,9 +85,7 @@ export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, n
   const decision: Decision = {
     overallCode: globalShadow ? "OK" : code,
     statuses,
-    responseHeadersToAdd: policy.responseHeaders === undefined && !policy.standardHeaders
-      ? NO_HEADERS
-      : responseHeaders(plan, statuses, policy),
+    responseHeadersToAdd: hasHeaders(policy) ? responseHeaders(plan, statuses, policy) : NO_HEADERS,
     dynamicMetadata: policy.dynamicMetadata ? dynamicMetadata(plan, statuses) : undefined,
   };
   return { decision, stats, globalShadow, overLimitKeys, facts };

@@ -1,47 +1,147 @@
 import type { DescriptorStatus, Header } from "../decision.ts";
 import { isQuota, type Plan } from "./plan.ts";
 import type { Policy } from "./policy.ts";
+import type { Entry } from "../request.ts";
 import type { RateLimit } from "../rules/rules.ts";
 
-/**
- * The rate limit headers that the policy enables: for the last descriptor over its limit that is not a quota, otherwise for the first with the
- * least remaining.
- */
+/** A limit that headers may show. */
+interface ShownLimit {
+  readonly limit: RateLimit;
+  readonly status: DescriptorStatus;
+  readonly entries: readonly Entry[];
+  readonly isQuota: boolean;
+}
+
+/** The rate limit headers that the policy enables, of the limit that decides or of all limits. */
 export function responseHeaders(
   plan: Plan,
   statuses: readonly DescriptorStatus[],
   policy: Policy,
 ): Header[] {
-  const index = decisive(plan, statuses, policy);
-  const limit = plan.descriptors[index]?.limit;
-  const status = statuses[index];
-  if (limit === undefined || status?.secondsUntilReset === undefined) return [];
-  const { responseHeaders: names, standardHeaders } = policy;
-  const custom = names === undefined ? [] : [
+  const limits = shownLimits(plan, statuses, policy);
+  const decisive = decisiveOf(limits);
+  if (decisive === undefined) return [];
+  const { responseHeaders: names, unitHeaders, standardHeaders } = policy;
+  const headers: Header[] = [];
+  if (unitHeaders !== undefined) addUnits(headers, limits, unitHeaders);
+  else if (names !== undefined) addNamed(headers, decisive, names);
+  if (standardHeaders) {
+    addStandard(headers, unitHeaders === undefined ? [decisive] : atMost(limits, decisive));
+  }
+  return headers;
+}
+
+function shownLimits(plan: Plan, statuses: readonly DescriptorStatus[], policy: Policy): ShownLimit[] {
+  const shown: ShownLimit[] = [];
+  for (const [index, planned] of plan.descriptors.entries()) {
+    const { limit, entries } = planned;
+    const status = statuses[index];
+    if (limit === undefined || status?.currentLimit === undefined) continue;
+    shown.push({ limit, status, entries, isQuota: isQuota(planned, policy) });
+  }
+  return shown;
+}
+
+/** The last limit that is exceeded and not a quota, otherwise the first with the least remaining. */
+function decisiveOf(limits: readonly ShownLimit[]): ShownLimit | undefined {
+  let lowest: ShownLimit | undefined;
+  let lastOver: ShownLimit | undefined;
+  for (const shown of limits) {
+    const { status } = shown;
+    if (status.code === "OVER_LIMIT" && !shown.isQuota) lastOver = shown;
+    if (lowest === undefined || status.limitRemaining < lowest.status.limitRemaining) lowest = shown;
+  }
+  return lastOver ?? lowest;
+}
+
+function addNamed(
+  headers: Header[],
+  { limit, status }: ShownLimit,
+  names: Readonly<Record<"limit" | "remaining" | "reset", string>>,
+): void {
+  headers.push(
     { key: names.limit, value: String(limit.requestsPerUnit) },
     { key: names.remaining, value: String(status.limitRemaining) },
     { key: names.reset, value: String(status.secondsUntilReset) },
-  ];
-  return standardHeaders ? [...custom, ...standard(limit, status)] : custom;
+  );
+}
+
+/** For each unit, in the order of the request, those of its limit that decides. */
+function addUnits(
+  headers: Header[],
+  limits: readonly ShownLimit[],
+  names: Readonly<Record<"limit" | "remaining", string>>,
+): void {
+  const byUnit = Map.groupBy(limits, ({ limit: { unit } }) => unit);
+  for (const [unit, ofUnit] of byUnit) {
+    const decisive = decisiveOf(ofUnit);
+    if (decisive === undefined) continue;
+    const suffix = unit === undefined ? CONCURRENT_REQUESTS : `${unit.toLowerCase()}s`;
+    headers.push(
+      { key: `${names.limit}-${suffix}`, value: String(decisive.limit.requestsPerUnit) },
+      { key: `${names.remaining}-${suffix}`, value: String(decisive.status.limitRemaining) },
+    );
+  }
+}
+
+/** The unit of `concurrency` limits. */
+const CONCURRENT_REQUESTS = "concurrent-requests";
+/** The most limits in a header: clients and proxies reject long ones. */
+const MAX_SHOWN_LIMITS = 32;
+
+/** The first limits, and the one that decides. */
+function atMost(limits: readonly ShownLimit[], decisive: ShownLimit): readonly ShownLimit[] {
+  if (limits.length <= MAX_SHOWN_LIMITS) return limits;
+  const first = limits.slice(0, MAX_SHOWN_LIMITS);
+  return first.includes(decisive) ? first : [...first.slice(0, -1), decisive];
+}
+
+/** The fields of draft-ietf-httpapi-ratelimit-headers-10. */
+function addStandard(headers: Header[], limits: readonly ShownLimit[]): void {
+  const names = new Set<string>();
+  const policies: string[] = [];
+  const rests: string[] = [];
+  for (const { limit, status, entries } of limits) {
+    const name = uniqueName(nameOf(limit, entries), names);
+    // How long a hit in flight takes does not depend on the limit.
+    const reset = limit.conditional?.algorithm === "concurrency"
+      ? ""
+      : `;t=${fieldInteger(status.secondsUntilReset ?? 1)}`;
+    policies.push(`${name};${policyOf(limit)}`);
+    rests.push(`${name};r=${status.limitRemaining}${reset}`);
+  }
+  headers.push(
+    { key: "RateLimit-Policy", value: policies.join(", ") },
+    { key: "RateLimit", value: rests.join(", ") },
+  );
+}
+
+/** The longest name that is not configured as one. */
+const MAX_KEY_NAME = 64;
+
+/** The name of a limit, or its place among the rules. Never a value of a request: headers would reflect it. */
+function nameOf({ name, rule }: RateLimit, entries: readonly Entry[]): string {
+  if (name !== "") return name;
+  const key = rule === undefined
+    ? entries.map((entry) => entry.key).join(".")
+    : rule.fullKey.slice(rule.domain.length + 1);
+  return key.slice(0, MAX_KEY_NAME);
+}
+
+/** The string of a name, followed by a number if another limit has the same. */
+function uniqueName(name: string, names: Set<string>): string {
+  let text = fieldString(name);
+  for (let number = 2; names.has(text); number++) text = fieldString(`${name}-${number}`);
+  names.add(text);
+  return text;
 }
 
 /** The largest integer of a structured field. */
 const MAX_FIELD_INTEGER = 999_999_999_999_999;
 
-/** The fields of draft-ietf-httpapi-ratelimit-headers-10. */
-function standard(limit: RateLimit, { limitRemaining, secondsUntilReset = 1 }: DescriptorStatus): Header[] {
-  const name = fieldString(limit.name === "" ? "default" : limit.name);
-  // How long a hit in flight takes does not depend on the limit.
-  const reset = limit.conditional?.algorithm === "concurrency" ? "" : `;t=${fieldInteger(secondsUntilReset)}`;
-  return [
-    { key: "RateLimit-Policy", value: `${name};${policyOf(limit)}` },
-    { key: "RateLimit", value: `${name};r=${limitRemaining}${reset}` },
-  ];
-}
-
 /** The quota, and its unit or the seconds in which all of it is free again. */
 function policyOf({ requestsPerUnit, windowSeconds, conditional }: RateLimit): string {
-  if (conditional?.algorithm === "concurrency") return `q=${requestsPerUnit};qu="concurrent-requests"`;
+  if (conditional?.algorithm === "concurrency") return `q=${requestsPerUnit};qu="${CONCURRENT_REQUESTS}"`;
   const quota = conditional?.capacity ?? requestsPerUnit;
   const seconds = quota === requestsPerUnit
     ? windowSeconds
@@ -56,21 +156,4 @@ function fieldInteger(number: number): number {
 /** A string of a structured field, which is ASCII without control characters. */
 function fieldString(text: string): string {
   return `"${text.replaceAll(/[^\x20-\x7e]/g, "?").replaceAll(/["\\]/g, "\\$&")}"`;
-}
-
-/** The index of the descriptor in the headers; -1 without a limit. */
-function decisive(plan: Plan, statuses: readonly DescriptorStatus[], policy: Policy): number {
-  let lowest = -1;
-  let lastOver = -1;
-  let least = Infinity;
-  for (const [index, planned] of plan.descriptors.entries()) {
-    const status = statuses[index];
-    if (status?.currentLimit === undefined) continue;
-    if (status.code === "OVER_LIMIT" && !isQuota(planned, policy)) lastOver = index;
-    if (status.limitRemaining < least) {
-      least = status.limitRemaining;
-      lowest = index;
-    }
-  }
-  return lastOver >= 0 ? lastOver : lowest;
 }

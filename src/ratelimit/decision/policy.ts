@@ -15,6 +15,11 @@ export interface Policy {
   /** The default of rules without a mode. */
   readonly onCacheFailure: CacheFailureMode;
   readonly responseHeaders: Readonly<Record<"limit" | "remaining" | "reset", string>> | undefined;
+  /**
+   * Names of headers without the unit, for each unit and in place of `responseHeaders`. `RateLimit` and
+   * `RateLimit-Policy` then list all limits.
+   */
+  readonly unitHeaders: Readonly<Record<"limit" | "remaining", string>> | undefined;
   /** True if responses have `RateLimit` and `RateLimit-Policy`. */
   readonly standardHeaders: boolean;
   readonly dynamicMetadata: boolean;
@@ -30,6 +35,12 @@ export const PLAIN_POLICY: Policy = {
   stopIncrementWhenOverLimit: false,
   onCacheFailure: "error",
   responseHeaders: undefined,
+  unitHeaders: undefined,
   standardHeaders: false,
   dynamicMetadata: false,
 };
+
+/** True if responses have headers. */
+export function hasHeaders({ responseHeaders, unitHeaders, standardHeaders }: Policy): boolean {
+  return standardHeaders || responseHeaders !== undefined || unitHeaders !== undefined;
+}

@@ -1,6 +1,6 @@
 import { type AnyHit, type Counter, isConditional } from "./counter_cache.ts";
 import type { Plan, PlannedDescriptor } from "./plan.ts";
-import type { Policy } from "./policy.ts";
+import { hasHeaders, type Policy } from "./policy.ts";
 import type { RateLimit } from "../rules/rules.ts";
 import type { RuleCounters } from "../stats_sink.ts";
 
@@ -51,8 +51,7 @@ export class RepeatedRequest<Form = unknown> {
 
 /** True if decisions by this policy depend on nothing but one rule and its count. */
 export function allowsRepeats(policy: Policy): boolean {
-  return policy.responseHeaders === undefined && !policy.standardHeaders && !policy.dynamicMetadata &&
-    !policy.shadowMode && !policy.quotaMode;
+  return !hasHeaders(policy) && !policy.dynamicMetadata && !policy.shadowMode && !policy.quotaMode;
 }
 
 /** The only descriptor of a request that has the same effects each time. */

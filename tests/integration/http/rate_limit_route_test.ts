@@ -137,7 +137,7 @@ Deno.test("the limit headers of a decision are headers of the response, and a 42
     seen.push([response.status, ...names.map((name) => response.headers.get(name))]);
   }
   assertEquals(seen, [
-    [200, "1", "0", "43200", '"default";r=0;t=43200', null],
-    [429, "1", "0", "43200", '"default";r=0;t=43200', "43200"],
+    [200, "1", "0", "43200", '"k";r=0;t=43200', null],
+    [429, "1", "0", "43200", '"k";r=0;t=43200', "43200"],
   ]);
 });

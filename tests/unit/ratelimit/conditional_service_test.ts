@@ -289,16 +289,16 @@ descriptors:
     'RateLimit: "a \\"b\\" \\\\ ?";r=2;t=40',
   ]);
   assertEquals(await headers("sliding"), [
-    'RateLimit-Policy: "default";q=3;w=120',
-    'RateLimit: "default";r=2;t=123',
+    'RateLimit-Policy: "sliding";q=3;w=120',
+    'RateLimit: "sliding";r=2;t=123',
   ]);
   assertEquals(await headers("bucket"), [
-    'RateLimit-Policy: "default";q=30;w=5',
-    'RateLimit: "default";r=29;t=1',
+    'RateLimit-Policy: "bucket";q=30;w=5',
+    'RateLimit: "bucket";r=29;t=1',
   ]);
   assertEquals(await headers("bucket", "flight"), [
-    'RateLimit-Policy: "default";q=2;qu="concurrent-requests"',
-    'RateLimit: "default";r=1',
+    'RateLimit-Policy: "flight";q=2;qu="concurrent-requests"',
+    'RateLimit: "flight";r=1',
   ]);
   assertEquals(await headers("free"), []);
 });

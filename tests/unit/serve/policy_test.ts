@@ -20,6 +20,12 @@ const CASES: readonly (readonly [env: Readonly<Record<string, string>>, policy: 
   [{ ...ON, LIMIT_LIMIT_HEADER: "x-most" }, { responseHeaders: { ...HEADERS, limit: "x-most" } }],
   [{ ...ON, LIMIT_REMAINING_HEADER: "x-left" }, { responseHeaders: { ...HEADERS, remaining: "x-left" } }],
   [{ ...ON, LIMIT_RESET_HEADER: "x-anew" }, { responseHeaders: { ...HEADERS, reset: "x-anew" } }],
+  [{ LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED: "true" }, {
+    unitHeaders: { limit: "ratelimit-limit", remaining: "ratelimit-remaining" },
+  }],
+  [{ LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED: "true", LIMIT_LIMIT_HEADER: "X-Most" }, {
+    unitHeaders: { limit: "x-most", remaining: "ratelimit-remaining" },
+  }],
   [{ LIMIT_STANDARD_HEADERS_ENABLED: "true" }, { standardHeaders: true }],
   [{ RESPONSE_DYNAMIC_METADATA: "true" }, { dynamicMetadata: true }],
 ];

@@ -171,6 +171,7 @@ const GOLDEN: Readonly<Record<SettingName, Row>> = {
   LIMIT_LIMIT_HEADER: header("RateLimit-Limit"),
   LIMIT_REMAINING_HEADER: header("RateLimit-Remaining"),
   LIMIT_RESET_HEADER: header("RateLimit-Reset"),
+  LIMIT_ALL_DESCRIPTORS_HEADERS_ENABLED: flag(false),
   LIMIT_STANDARD_HEADERS_ENABLED: flag(false),
   BACKEND_TYPE: row("kv", ["mc", "memory", ["redis", "kv"], ["memcache", "mc"]]),
   MEMORY_MAX_KEYS: count(1_000_000, 1),

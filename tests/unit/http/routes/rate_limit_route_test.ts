@@ -69,13 +69,13 @@ const HEADERS: readonly (readonly [
   ["with headers to add", {
     responseHeadersToAdd: [
       { key: "X-RateLimit-Limit", value: "5" },
-      { key: "RateLimit", value: '"default";r=4;t=39' },
+      { key: "RateLimit", value: '"user";r=4;t=39' },
       { key: "Content-Type", value: "4" },
       { key: "Content-Length", value: "4" },
     ],
   }, {
     "x-ratelimit-limit": "5",
-    "ratelimit": '"default";r=4;t=39',
+    "ratelimit": '"user";r=4;t=39',
     "content-type": "application/json",
     "content-length": null,
   }],
