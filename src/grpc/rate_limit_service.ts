@@ -19,6 +19,8 @@ interface RateLimitGrpcOptions {
   readonly onRefused?: (error: GrpcError, call: CallContext) => void;
   /** Called for every request that is not valid protobuf. */
   readonly onMalformed?: () => void;
+  /** Called with the number of a field that is unknown and ignored, for each limit of a request that has one. */
+  readonly onUnknownLimitField?: (field: number) => void;
   /** Decides requests that it knows; absent to read each of them. */
   readonly known?: KnownRequests;
 }
@@ -43,7 +45,7 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
         const pending = known?.handle(bytes, call, (error) => refusal(error, call));
         if (pending !== undefined) return pending;
       }
-      const request = requestOf(decodeRequest(bytes, options));
+      const request = requestOf(decodeRequest(bytes, options), options);
       const decision = decide(request, call);
       known?.learn(bytes, request);
       if (!(decision instanceof Promise)) return encodeDecision(decision);
@@ -75,9 +77,15 @@ function decodeRequest(bytes: Uint8Array, { onMalformed }: RateLimitGrpcOptions)
 }
 
 /** The request for the core; one without overrides already has that form. */
-function requestOf(request: WireRateLimitRequest): RateLimitRequest {
+function requestOf(
+  request: WireRateLimitRequest,
+  { onUnknownLimitField }: RateLimitGrpcOptions,
+): RateLimitRequest {
   if (bringsNoLimit(request)) return request;
   const { domain, descriptors, hitsAddend } = request;
+  for (const { limit } of descriptors) {
+    if (limit?.unknownField !== undefined) onUnknownLimitField?.(limit.unknownField);
+  }
   return { domain, descriptors: descriptors.map(descriptorOf), hitsAddend };
 }
 

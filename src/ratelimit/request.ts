@@ -17,6 +17,8 @@ export interface LimitOverride {
   readonly requestsPerUnit: number;
   /** Undefined for an unknown unit: the request is invalid. */
   readonly unit: Unit | undefined;
+  /** Units per window; 1 when absent. */
+  readonly unitMultiplier?: number | undefined;
 }
 
 /** An ordered list of entries to decide on. */

@@ -61,6 +61,7 @@ export async function openGrpc(
   const decisions = createRateLimitGrpcService(decide, {
     known: new KnownRequests({ service, random, isExcluded: () => tracing.isTraced() }),
     onMalformed: () => void stats.service.serviceError++,
+    onUnknownLimitField: unknownFieldLog(parts),
     onRefused: ({ code, message, cause }, call) => {
       const isTold = cause instanceof Error && cause.message === message;
       const facts = { code, message, ...(isTold ? {} : { cause }), ...tracing.logFields(call) };
@@ -111,6 +112,19 @@ export async function openGrpc(
     await Promise.all([secured?.close(), engine.close(graceMs)]);
   };
   return { address: engine.address, quotas: quotas.hub, close };
+}
+
+/** Fields above this number are one kind, so that callers cannot fill the log. */
+const MAX_FIELD_KIND = 16;
+
+/** Logs each unknown field of the limits of requests once. */
+function unknownFieldLog({ logger, clock }: ServiceParts): (field: number) => void {
+  const log = new ThrottledLog(logger, { clock, intervalMs: Infinity });
+  return (field) => {
+    const kind = `${Math.min(field, MAX_FIELD_KIND)}`;
+    const message = "RateLimitDescriptor.RateLimitOverride";
+    log.warning(kind, "Ignoring an unknown field in the limit of a request", { message, field });
+  };
 }
 
 async function startEngine(

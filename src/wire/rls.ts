@@ -18,6 +18,8 @@ interface WireLimitOverride {
   requestsPerUnit: number;
   /** A number of `envoy.type.v3.RateLimitUnit`, or an unknown one. */
   unit: number;
+  /** The number of the first other field; only read. */
+  unknownField?: number;
 }
 
 /** A `RateLimitDescriptor`. */
@@ -77,10 +79,6 @@ interface WireRequestBounds {
   readonly entries: number;
 }
 
-const OVERRIDE = new Message<WireLimitOverride>("RateLimitDescriptor.RateLimitOverride", {
-  requestsPerUnit: integerField(1, "uint32"),
-  unit: integerField(2, "int32"),
-});
 const ENTRY = new Message<WireEntry>("HeaderValue", { key: stringField(1), value: stringField(2) });
 const CURRENT_LIMIT = new Message<WireCurrentLimit>("RateLimitResponse.RateLimit", {
   requestsPerUnit: integerField(1, "uint32"),
@@ -259,13 +257,28 @@ function readDescriptor(reader: WireReader, maxEntries: number): WireDescriptor 
   for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
     if (tag === (1 << 3 | LENGTH) && entries.length <= maxEntries) {
       entries.push(readEntry(reader, "RateLimitDescriptor.Entry"));
-    } else if (tag === (2 << 3 | LENGTH)) limit = OVERRIDE.readField(reader, limit);
+    } else if (tag === (2 << 3 | LENGTH)) limit = readOverride(reader, limit);
     else if (tag === (3 << 3 | LENGTH)) hitsAddend = readUint64Value(reader, hitsAddend ?? 0);
     else if (tag === (4 << 3 | VARINT)) isNegativeHits = reader.bool();
     else reader.skip();
   }
   reader.leave();
   return { entries, limit, hitsAddend, isNegativeHits };
+}
+
+function readOverride(reader: WireReader, before: WireLimitOverride | undefined): WireLimitOverride {
+  const limit = before ?? { requestsPerUnit: 0, unit: 0 };
+  reader.enter("RateLimitDescriptor.RateLimitOverride");
+  for (let tag = reader.next(); tag !== 0; tag = reader.next()) {
+    if (tag === (1 << 3 | VARINT)) limit.requestsPerUnit = reader.uint32();
+    else if (tag === (2 << 3 | VARINT)) limit.unit = reader.int32();
+    else {
+      reader.skip();
+      limit.unknownField ??= tag >>> 3;
+    }
+  }
+  reader.leave();
+  return limit;
 }
 
 function writeDescriptor(

@@ -13,7 +13,12 @@ import {
   timeSchema,
 } from "../../base/json_schema.ts";
 import { ALGORITHMS } from "../../ratelimit/rule_source.ts";
-import { MAX_REQUESTS_PER_UNIT, numberOfUnit, UNIT_NAMES } from "../../ratelimit/units.ts";
+import {
+  MAX_REQUESTS_PER_UNIT,
+  MAX_UNIT_MULTIPLIER,
+  numberOfUnit,
+  UNIT_NAMES,
+} from "../../ratelimit/units.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/decision/validate.ts";
 import { MAX_PAIRS } from "../../ratelimit/rules/match_bucket.ts";
 import type { AdministrationOperations, Operations } from "../../webhooks/api/operation.ts";
@@ -22,14 +27,18 @@ const UNIT = choiceSchema(UNIT_NAMES, "The unit of the window.");
 const CODE = choiceSchema(["OK", "OVER_LIMIT"], "The decision.");
 
 /** A count, which the JSON form of protocol buffers also allows as a text, and `null` as its default. */
-function count(description: string, bounds: Pick<JsonSchema, "maximum"> = {}): JsonSchema {
-  const { maximum } = bounds;
-  const numbers = maximum === undefined ? "0|[1-9][0-9]*" : wholeNumbersTo(maximum);
-  const texts = { type: "string", pattern: `^(?:${numbers})$` } as const;
-  return { anyOf: [{ type: "integer", minimum: 0, ...bounds }, texts, { type: "null" }], description };
+function count(
+  description: string,
+  { minimum = 0, maximum }: { readonly minimum?: 0 | 1; readonly maximum?: number } = {},
+): JsonSchema {
+  const zero = minimum === 0 ? "0|" : "";
+  const numbers = maximum === undefined ? "[1-9][0-9]*" : wholeNumbersTo(maximum);
+  const texts = { type: "string", pattern: `^(?:${zero}${numbers})$` } as const;
+  const numeric = { type: "integer", minimum, ...(maximum === undefined ? {} : { maximum }) } as const;
+  return { anyOf: [numeric, texts, { type: "null" }], description };
 }
 
-/** A pattern of the whole numbers up to a maximum, by their first digit that is lower. */
+/** A pattern of the whole numbers from 1 to a maximum, by their first digit that is lower. */
 function wholeNumbersTo(maximum: number): string {
   const digits = String(maximum);
   const lower = [...digits].flatMap((digit, index) => {
@@ -37,7 +46,7 @@ function wholeNumbersTo(maximum: number): string {
     if (Number(digit) <= least) return [];
     return [`${digits.slice(0, index)}[${least}-${Number(digit) - 1}][0-9]{${digits.length - index - 1}}`];
   });
-  return ["0", `[1-9][0-9]{0,${digits.length - 2}}`, ...lower, digits].join("|");
+  return [`[1-9][0-9]{0,${digits.length - 2}}`, ...lower, digits].join("|");
 }
 
 /** A field that may also be `null`, which is its default. */
@@ -125,6 +134,10 @@ export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
   LimitOverride: closedSchema({ unit: REQUEST_UNIT }, {
     requestsPerUnit: count("The limit; 0 and absent block every request.", {
       maximum: MAX_REQUESTS_PER_UNIT,
+    }),
+    unitMultiplier: count("The length of the window in units; default 1.", {
+      minimum: 1,
+      maximum: MAX_UNIT_MULTIPLIER,
     }),
   }),
   RateLimitResponse: objectSchema({

@@ -1,5 +1,11 @@
 import type { CurrentLimit, Decision, DescriptorStatus, Header } from "../../ratelimit/decision.ts";
-import { MAX_REQUESTS_PER_UNIT, type Unit, UNIT_NAMES, unitOfNumber } from "../../ratelimit/units.ts";
+import {
+  MAX_REQUESTS_PER_UNIT,
+  MAX_UNIT_MULTIPLIER,
+  type Unit,
+  UNIT_NAMES,
+  unitOfNumber,
+} from "../../ratelimit/units.ts";
 import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from "../../ratelimit/request.ts";
 import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../../ratelimit/decision/validate.ts";
 import { bucketProblem, MAX_PAIRS } from "../../ratelimit/rules/match_bucket.ts";
@@ -37,8 +43,9 @@ const DESCRIPTOR_FIELDS = messageFields<Descriptor>({
 });
 const ENTRY_FIELDS = messageFields<Entry>({ key: readText, value: readText });
 const LIMIT_FIELDS = messageFields<LimitOverride>({
-  requestsPerUnit: (reader) => readCount(reader, MAX_REQUESTS_PER_UNIT),
+  requestsPerUnit: (reader) => readCount(reader, { min: 0, max: MAX_REQUESTS_PER_UNIT }),
   unit: readUnit,
+  unitMultiplier: (reader) => readCount(reader, { min: 1, max: MAX_UNIT_MULTIPLIER }),
 });
 
 /**
@@ -131,11 +138,11 @@ function readFlag(reader: JsonReader): boolean {
   throw reader.wrongKind("must be true or false");
 }
 
-/** Reads a whole number from 0 to `max`, written as a number or as a string. */
-function readCount(reader: JsonReader, max: number): number {
-  const reason = `must be a whole number from 0 to ${max}`;
+/** Reads a whole number from `min` to `max`, written as a number or as a string. */
+function readCount(reader: JsonReader, { min, max }: { readonly min: number; readonly max: number }): number {
+  const reason = `must be a whole number from ${min} to ${max}`;
   const number = readWhole(reader, reason);
-  if (number > max) throw reader.refusal(reason);
+  if (number < min || number > max) throw reader.refusal(reason);
   return number;
 }
 

@@ -26,10 +26,11 @@ function describe(descriptor: Descriptor): JsonObject {
 }
 
 /** The text format of the message, without zero values. */
-function overrideText({ requestsPerUnit, unit }: LimitOverride): string {
+function overrideText({ requestsPerUnit, unit, unitMultiplier }: LimitOverride): string {
   const parts = [];
   if (requestsPerUnit !== 0) parts.push(`requests_per_unit:${requestsPerUnit}`);
   if (unit !== undefined) parts.push(`unit:${unit}`);
+  if (unitMultiplier !== undefined) parts.push(`unit_multiplier:${unitMultiplier}`);
   return parts.join(" ");
 }
 

@@ -62,12 +62,15 @@ function limitOf(descriptor: Descriptor, table: RuleTable): RateLimit | undefine
     : overrideLimit(descriptor.limit);
 }
 
-function overrideLimit({ requestsPerUnit, unit }: LimitOverride): RateLimit | undefined {
+/** Caches and the duration of the protocol hold no longer window; all of its length begin in 1970. */
+const MAX_OVERRIDE_SECONDS = 10_000 * UNITS.YEAR.seconds;
+
+function overrideLimit({ requestsPerUnit, unit, unitMultiplier = 1 }: LimitOverride): RateLimit | undefined {
   if (unit === undefined) return undefined;
   return {
     requestsPerUnit,
     unit,
-    windowSeconds: UNITS[unit].seconds,
+    windowSeconds: Math.min(UNITS[unit].seconds * unitMultiplier, MAX_OVERRIDE_SECONDS),
     conditional: undefined,
     unlimited: false,
     name: "",

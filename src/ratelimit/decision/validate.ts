@@ -1,7 +1,7 @@
 import { byteLength } from "../../base/exact_json.ts";
 import { InvalidRequestError } from "../errors.ts";
 import type { Descriptor, LimitOverride, RateLimitRequest } from "../request.ts";
-import { MAX_REQUESTS_PER_UNIT } from "../units.ts";
+import { MAX_REQUESTS_PER_UNIT, MAX_UNIT_MULTIPLIER } from "../units.ts";
 
 /** Maximum number of descriptors per request. */
 export const MAX_DESCRIPTORS = 1_000;
@@ -48,6 +48,11 @@ function validateOverride(limit: LimitOverride, index: number): void {
   if (!(limit.requestsPerUnit >= 0 && limit.requestsPerUnit <= MAX_REQUESTS_PER_UNIT)) {
     const found = `must not have a limit beyond ${MAX_REQUESTS_PER_UNIT}`;
     throw invalidDescriptor(index, "limit.requestsPerUnit", found);
+  }
+  const { unitMultiplier = 1 } = limit;
+  if (!(unitMultiplier >= 1 && unitMultiplier <= MAX_UNIT_MULTIPLIER)) {
+    const found = `must have a unit multiplier from 1 to ${MAX_UNIT_MULTIPLIER} in its limit`;
+    throw invalidDescriptor(index, "limit.unitMultiplier", found);
   }
 }
 

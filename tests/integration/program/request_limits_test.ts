@@ -1,5 +1,5 @@
-/** Limits and headers that depend on all descriptors of a request, by both gRPC engines and over HTTP. */
-import { assertEquals } from "#assert";
+/** Headers of all descriptors and limits that come with a request, by both gRPC engines and over HTTP. */
+import { assertEquals, assertMatch } from "#assert";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
@@ -54,3 +54,84 @@ for (const GRPC_ENGINE of ENGINES) {
     ]);
   });
 }
+
+/** A request for `user=ann` of the domain `edge` with these fields of a limit, in hexadecimal. */
+function requestWithLimit(fields: string): Uint8Array {
+  const entry = field(1, field(1, textHex("user")) + field(2, textHex("ann")));
+  return Uint8Array.fromHex(field(1, textHex("edge")) + field(2, entry + field(2, fields)));
+}
+
+function field(number: number, hex: string): string {
+  return [number << 3 | 2, hex.length / 2].map((byte) => byte.toString(16).padStart(2, "0")).join("") + hex;
+}
+
+function textHex(text: string): string {
+  return new TextEncoder().encode(text).toHex();
+}
+
+/** A limit of 7 per minute with further fields: a multiplier of 10 as a number and as a message, others. */
+const UNKNOWN_FIELDS = [
+  "0807100218 0a",
+  "080710021a02080a",
+  "0807100220 01",
+  "08071002f8ffffff0f01",
+  "08071002f0ffffff0f01",
+]
+  .map((hex) => hex.replace(" ", ""));
+
+for (const GRPC_ENGINE of ENGINES) {
+  Deno.test(`an unknown field of a limit: ${GRPC_ENGINE} decides, and logs each once`, async () => {
+    await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE, LOG_FORMAT: "json" } });
+    using client = new GrpcClient(weir.grpcAddress);
+    const answers: unknown[] = [];
+    for (const fields of [...UNKNOWN_FIELDS, ...UNKNOWN_FIELDS]) {
+      const { code, messages: [message = new Uint8Array()] } = await client.unary(
+        SHOULD_RATE_LIMIT,
+        requestWithLimit(fields),
+      );
+      const [status] = decodeRateLimitResponse(message).statuses;
+      answers.push([code, status?.currentLimit?.requestsPerUnit, status?.currentLimit?.unit]);
+    }
+    assertEquals(answers, Array(2 * UNKNOWN_FIELDS.length).fill([0, 7, 2]));
+    const lines = weir.log.map((line) => JSON.parse(line)).filter((line) => "field" in line);
+    assertEquals(lines.map(({ level, field, message }) => [level, field, message]), [
+      ["warning", 3, "RateLimitDescriptor.RateLimitOverride"],
+      ["warning", 4, "RateLimitDescriptor.RateLimitOverride"],
+      // Those above 15 are one kind.
+      ["warning", 536_870_911, "RateLimitDescriptor.RateLimitOverride"],
+    ]);
+  });
+}
+
+interface Answer {
+  readonly statuses?: readonly { readonly limitRemaining?: number; readonly durationUntilReset?: string }[];
+}
+
+Deno.test("unit_multiplier of a limit: the counter and the window are those of a rule with it", async () => {
+  const rules = {
+    "edge.yaml": "domain: edge\ndescriptors:\n" +
+      "- { key: user, rate_limit: { unit: minute, unit_multiplier: 15, requests_per_unit: 5 } }\n",
+  };
+  await using weir = await ServeFixture.start({ clock: new FakeClock(Date.UTC(2026, 0, 1, 12, 1)), rules });
+  const ask = async (limit: object | undefined) => {
+    const descriptors = [{ entries: [{ key: "user", value: "ann" }], limit }];
+    const { status, body } = await weir.ask({ domain: "edge", descriptors });
+    const [first] = (body as Answer).statuses ?? [];
+    return first === undefined
+      ? [status, JSON.stringify(body)]
+      : [status, first.limitRemaining, first.durationUntilReset];
+  };
+  const own = { requestsPerUnit: 9, unit: "MINUTE" };
+  assertEquals(await ask({ ...own, unitMultiplier: 15 }), [200, 8, "840s"]);
+  assertEquals(await ask(undefined), [200, 3, "840s"]);
+  assertEquals(await ask({ ...own, unit_multiplier: "15" }), [200, 6, "840s"]);
+  assertEquals(await ask(own), [200, 8, "60s"]);
+  for (const unitMultiplier of [0, 4_294_967_296, -1, 1.5, "x", true]) {
+    const [status, text] = await ask({ ...own, unitMultiplier });
+    assertEquals([unitMultiplier, status], [unitMultiplier, 400]);
+    assertMatch(
+      String(text),
+      /descriptors\[0\]\.limit\.unitMultiplier.*must be a whole number from 1 to 4294967295/,
+    );
+  }
+});

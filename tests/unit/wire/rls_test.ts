@@ -44,6 +44,18 @@ for (const { name, hex, hits } of HITS) {
 
 const MERGED: readonly (readonly [name: string, hex: string, read: Partial<WireDescriptor>])[] = [
   ["an override in two parts", "12081202080912021003", { limit: { requestsPerUnit: 9, unit: 3 } }],
+  ["an override with an unknown number", "120912070809100218ac02", {
+    limit: { requestsPerUnit: 9, unit: 2, unknownField: 3 },
+  }],
+  ["an override with two unknown fields", "120b120908091a0208052a0101", {
+    limit: { requestsPerUnit: 9, unit: 0, unknownField: 3 },
+  }],
+  ["an override in two parts, the first with an unknown field", "120a12021802120408091002", {
+    limit: { requestsPerUnit: 9, unit: 2, unknownField: 3 },
+  }],
+  ["an override with the highest unknown field", "120c120a08091002f8ffffff0f01", {
+    limit: { requestsPerUnit: 9, unit: 2, unknownField: 536_870_911 },
+  }],
   ["hits in two parts", "12061a0208051a00", { hitsAddend: 5 }],
   ["hits of two values", "12081a0208051a020806", { hitsAddend: 6 }],
   ["hits given back", "12022001", { isNegativeHits: true }],

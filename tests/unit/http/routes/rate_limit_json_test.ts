@@ -9,6 +9,11 @@ const ENTRIES = { entries: [] };
 const MOST = 2 ** 53;
 const limitOf = (unit: "WEEK" | undefined) => ({ ...ENTRIES, limit: { requestsPerUnit: 0, unit } });
 
+const multiplied = (unitMultiplier: number): Descriptor => ({
+  ...ENTRIES,
+  limit: { requestsPerUnit: 0, unit: "MINUTE", unitMultiplier },
+});
+
 /** Strings with bytes that are not UTF-8: as they are in the decoded body, and as they are read. */
 const BYTES: readonly (readonly [name: string, source: string, expected: string])[] = [
   ["an escape of half a pair as its bytes", "a\\ud800b", "a\udced\udca0\udc80b"],
@@ -32,6 +37,9 @@ const DESCRIPTORS: readonly (readonly [name: string, text: string, read: Descrip
   ["more hits than any limit", '{"hitsAddend":18446744073709551615}', { ...ENTRIES, hitsAddend: MOST }],
   ["WEEK by name", '{"limit":{"unit":"WEEK"}}', limitOf("WEEK")],
   ["WEEK by number", '{"limit":{"unit":7}}', limitOf("WEEK")],
+  ["2 units", '{"limit":{"unit":2,"unitMultiplier":"2"}}', multiplied(2)],
+  ["most units", '{"limit":{"unit":2,"unit_multiplier":4294967295}}', multiplied(4_294_967_295)],
+  ["no number of units", '{"limit":{"unit":7,"unitMultiplier":null}}', limitOf("WEEK")],
   ...["", '"unit":null', '"unit":"UNKNOWN"', '"unit":0', '"unit":99', '"unit":-1'].map((unit) =>
     [`no unit in {${unit}}`, `{"limit":{${unit}}}`, limitOf(undefined)] as const
   ),
@@ -197,6 +205,13 @@ const UNREADABLE: readonly (readonly [text: string, field: string, reason: strin
     "descriptors[0].limit.unit",
     "must be the name or the number of a unit",
   ],
+  ...["0", "4294967296", "1.5", '"x"', "true"].map((count) =>
+    [
+      `{"descriptors":[{"limit":{"unitMultiplier":${count}}}]}`,
+      "descriptors[0].limit.unitMultiplier",
+      "must be a whole number from 1 to 4294967295",
+    ] as const
+  ),
   [
     `{"descriptors":[{"limit":{"requestsPerUnit":4294967296}}]}`,
     "descriptors[0].limit.requestsPerUnit",

@@ -85,6 +85,26 @@ Deno.test("decision: a name of a rule is shown, an override has none", async () 
   assertEquals(statuses.map(({ currentLimit }) => currentLimit?.name), ["k", ""]);
 });
 
+const MOST = 4_294_967_295;
+
+Deno.test("decision: a limit of a request has the counter and the window of a rule with its multiplier", async () => {
+  await using fixture = new ServiceFixture({ files: { "r.yaml": RULES } });
+  const own = (unitMultiplier?: number, unit: "MINUTE" | "YEAR" = "MINUTE") =>
+    descriptor(`five=${unitMultiplier === MOST ? unit : "v"}`, {
+      limit: { requestsPerUnit: 3, unit, unitMultiplier },
+    });
+  const descriptors = [own(5), descriptor("five=v"), own(5), own(), own(MOST), own(MOST, "YEAR")];
+  const answer = await fixture.service.shouldRateLimit({ domain: "d", descriptors, hitsAddend: 0 });
+  assertEquals(short(answer).slice(1), [
+    "OK 3/MINUTE 2 100s",
+    "OVER_LIMIT 1/MINUTE 0 100s",
+    "OK 3/MINUTE 0 100s",
+    "OK 3/MINUTE 2 40s",
+    "OK 3/MINUTE 2 255998037700s",
+    "OK 3/YEAR 2 313660000000s",
+  ]);
+});
+
 Deno.test("decision: headers tell of the first of several quotas that are over, not of the last", async () => {
   const policy = { quotaMode: true, responseHeaders: { limit: "L", remaining: "M", reset: "R" } };
   await using fixture = new ServiceFixture({ files: { "r.yaml": RULES }, policy });

@@ -63,6 +63,12 @@ const REFUSED: readonly [title: string, request: RateLimitRequest, field: string
     "descriptors[0].limit.requestsPerUnit",
     "descriptor 0 must not have a limit beyond 4294967295",
   ],
+  [
+    "override of no unit",
+    request(descriptor("k", { limit: { requestsPerUnit: 1, unit: "DAY", unitMultiplier: 0 } })),
+    "descriptors[0].limit.unitMultiplier",
+    "descriptor 0 must have a unit multiplier from 1 to 4294967295 in its limit",
+  ],
 ];
 
 for (const [title, refused, field, message] of REFUSED) {
