@@ -223,18 +223,28 @@ function readHeaderLines([text = ""]: readonly string[]): Record<string, string>
   return readHeaders(text.split("\n").filter((line) => line.trim() !== ""));
 }
 
-/** Conditions of a filter, each as `path=value[,value...]`; a value is JSON, or else a text. */
+/** Conditions of a filter, each as `path=value[,value...]`, or with JSON of operators or conditions; a value is JSON, or else a text. */
 function readFilter(texts: readonly string[]): JsonObject {
   const conditions = texts.map((text) => {
     const at = text.indexOf("=");
-    const values = at > 0 ? filterValues(text.slice(at + 1)) : undefined;
-    if (values === undefined) throw new FlagError("expected path=value[,value...]");
+    const values = at > 0 ? filterOperand(text.slice(at + 1)) : undefined;
+    if (values === undefined) throw new FlagError("expected path=value[,value...] or path=JSON");
     return [text.slice(0, at), values] as const;
   });
   if (new Set(conditions.map(([path]) => path)).size < conditions.length) {
     throw new FlagError("expected each path once");
   }
   return Object.fromEntries(conditions);
+}
+
+/** Operators or conditions as JSON, or values; nothing for JSON that is invalid. */
+function filterOperand(text: string): JsonValue | undefined {
+  if (!/^\s*(?:\{|\[\s*\{)/.test(text)) return filterValues(text);
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A text in quotes may contain commas; nothing for one that does not end. */

@@ -14,7 +14,7 @@ import {
   timeSchema,
 } from "../../base/json_schema.ts";
 import { KIND_TEXT, MAX_KIND_LENGTH } from "../model/event.ts";
-import { MAX_FILTER_PATHS, MAX_FILTER_TEXT, MAX_FILTER_VALUES } from "../model/event_filter.ts";
+import { MAX_CONDITION_PATHS, MAX_CONDITION_TEXT, MAX_CONDITION_VALUES } from "../model/condition.ts";
 import type { Field, Fields, FieldType } from "../resources/field.ts";
 
 /** Longest text of a field without its own bound. */
@@ -164,22 +164,42 @@ function filterSchema(description: string): JsonSchema {
   const texts = [
     // The bound is that of the JSON, which takes two characters for a quote or a backslash.
     textSchema("A text.", {
-      maxLength: MAX_FILTER_TEXT - 2,
+      maxLength: MAX_CONDITION_TEXT - 2,
       pattern: '^[^"\\\\\\u0000-\\u001f\\u007f-\\u009f]*$',
     }),
-    textSchema("A text.", { maxLength: MAX_FILTER_TEXT / 2 - 1, pattern: `^${PRINTED}*$` }),
+    textSchema("A text.", { maxLength: MAX_CONDITION_TEXT / 2 - 1, pattern: `^${PRINTED}*$` }),
   ];
+  const value: JsonSchema = { anyOf: [...texts, { type: ["number", "boolean", "null"] }] };
+  const bounds = { minItems: 1, maxItems: MAX_CONDITION_VALUES };
+  const values: JsonSchema = { type: "array", items: value, ...bounds };
+  const operators: JsonSchema = {
+    type: "object",
+    properties: {
+      equal: value,
+      notEqual: value,
+      in: values,
+      exists: { type: "boolean" },
+      greater: { type: "number" },
+      less: { type: "number" },
+    },
+    additionalProperties: false,
+    minProperties: 1,
+  };
+  const group: JsonSchema = {
+    anyOf: [values, operators, {
+      type: "array",
+      items: { type: "object", minProperties: 1, maxProperties: MAX_CONDITION_PATHS },
+      ...bounds,
+      description: "Conditions of the same form, of which one (`any`) or each (`all`) has to hold.",
+    }],
+  };
   return {
     type: "object",
-    propertyNames: { maxLength: MAX_FILTER_TEXT, pattern: FILTER_PATH },
-    additionalProperties: {
-      type: "array",
-      items: { anyOf: [...texts, { type: ["number", "boolean", "null"] }] },
-      minItems: 1,
-      maxItems: MAX_FILTER_VALUES,
-    },
+    properties: { any: group, all: group },
+    propertyNames: { maxLength: MAX_CONDITION_TEXT, pattern: FILTER_PATH },
+    additionalProperties: { anyOf: [values, operators] },
     minProperties: 1,
-    maxProperties: MAX_FILTER_PATHS,
+    maxProperties: MAX_CONDITION_PATHS,
     description,
   };
 }

@@ -17,6 +17,8 @@ export interface TemplatePath {
   readonly root: TemplateRoot;
   /** Names of properties and indexes below the root. */
   readonly keys: readonly string[];
+  /** In place of a value that is missing or null; absent without one. */
+  readonly otherwise?: JsonValue | undefined;
 }
 
 /** A text with templates: literal parts and paths. */
@@ -61,7 +63,7 @@ export function parseTemplate(text: string, roots: readonly TemplateRoot[] = ROO
   for (let open = text.indexOf("{{"); open !== -1; open = text.indexOf("{{", at)) {
     const close = text.indexOf("}}", open + 2);
     if (close === -1) return { problem: "a '{{' has no '}}' after it; write '{{ input.name }}'" };
-    const path = parsePath(text.slice(open + 2, close).trim(), roots);
+    const path = parseExpression(text.slice(open + 2, close).trim(), roots);
     if (typeof path === "string") return { problem: path };
     if (open > at) template.push(text.slice(at, open));
     template.push(path);
@@ -71,9 +73,42 @@ export function parseTemplate(text: string, roots: readonly TemplateRoot[] = ROO
   return { template };
 }
 
+/** The path with its default, or what is wrong with it. */
+function parseExpression(text: string, roots: readonly TemplateRoot[]): TemplatePath | string {
+  const [, before = "", filter] = EXPRESSION.exec(text) ?? [];
+  const path = parsePath(before.trim(), roots);
+  if (filter === undefined || typeof path === "string") return path;
+  const [, literal = ""] = /^\s*default:\s*(.*)$/su.exec(filter) ?? [];
+  const otherwise = literalOf(literal);
+  if (!/^\s*default\b/.test(filter)) {
+    return `the template '${
+      shortened(text)
+    }' has an unknown filter; only '| default: ' and a value may follow a path`;
+  }
+  if (otherwise !== undefined) return { ...path, otherwise };
+  return `the template '${
+    shortened(text)
+  }' has no valid default; write '| default: ' and a number, true, false, null or a text in quotes`;
+}
+
+/** A path, and what is behind the first bar that is no part of a name in quotes. */
+const EXPRESSION = /^((?:[^|"]|"[^"]*")*)(?:\|(.*))?$/su;
+
+/** A JSON value without parts, or a text in single quotes. */
+function literalOf(text: string): JsonValue | undefined {
+  const [, quoted] = /^'([^']*)'$/su.exec(text) ?? [];
+  if (quoted !== undefined) return quoted;
+  if (/^[[{]/.test(text)) return undefined;
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The path, or what is wrong with it. */
-function parsePath(text: string, roots: readonly TemplateRoot[]): TemplatePath | string {
-  const shown = text.length > 60 ? `${text.slice(0, 60)}…` : text;
+export function parsePath(text: string, roots: readonly TemplateRoot[]): TemplatePath | string {
+  const shown = shortened(text);
   const name = /^[a-z]+/i.exec(text)?.[0] ?? "";
   const root = roots.find((known) => known === name);
   const first = roots.map((known) => `'${known}'`).join(" or ");
@@ -100,15 +135,28 @@ export function pathsOf(template: TextTemplate): readonly TemplatePath[] {
   return template.filter((part) => typeof part !== "string");
 }
 
-/** The value at a path; throws a `TemplateError` where there is none. */
-function readPath({ text, root, keys }: TemplatePath, scope: TemplateScope): JsonValue {
+function shortened(text: string): string {
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}
+
+/** The value at a path, or its default; throws a `TemplateError` where there is none. */
+function readPath(path: TemplatePath, scope: TemplateScope): JsonValue {
+  const value = valueAt(path, scope);
+  const isAbsent = value === undefined || value === null ||
+    (value instanceof JsonText && value.text === "null");
+  if (isAbsent && path.otherwise !== undefined) return path.otherwise;
+  if (value === undefined) throw new TemplateError(`Cannot read "${path.text}": it has no value`);
+  return value;
+}
+
+/** The value at a path, if it has one. */
+export function valueAt({ root, keys }: TemplatePath, scope: TemplateScope): JsonValue | undefined {
   const isNamed = root === "steps" || root === "env";
   let value = scope.read(root, isNamed ? keys[0] : undefined);
   for (const key of isNamed ? keys.slice(1) : keys) {
     if (value === undefined) break;
     value = ownValue(value, key);
   }
-  if (value === undefined) throw new TemplateError(`Cannot read "${text}": it has no value`);
   return value;
 }
 

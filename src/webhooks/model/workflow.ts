@@ -1,7 +1,8 @@
 import type { Position, Problem } from "../../base/problem.ts";
 import type { OperationalEvent } from "./operational_event.ts";
 import type { WorkflowVersion } from "./records.ts";
-import type { TextTemplate, ValueTemplate } from "./template.ts";
+import type { Condition } from "./condition.ts";
+import type { TemplatePath, TextTemplate, ValueTemplate } from "./template.ts";
 
 /** A workflow: its steps run one after the other. */
 export interface Workflow {
@@ -12,8 +13,10 @@ export interface Workflow {
   readonly steps: readonly WorkflowStep[];
 }
 
-/** One step of a workflow. */
-export type WorkflowStep = RequestStep | LimitStep | SetStep;
+/** One step of a workflow. Without its condition it runs always. */
+export type WorkflowStep = (RequestStep | LimitStep | SetStep) & {
+  readonly condition?: Condition<TemplatePath> | undefined;
+};
 
 /** Attempts of a step, and the wait before the second one, which doubles from attempt to attempt. */
 export interface StepRetry {

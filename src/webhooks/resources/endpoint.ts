@@ -131,15 +131,16 @@ export const ENDPOINT_FIELDS = {
   filter: {
     type: "filter",
     words:
-      "Values of fields of `data`: the endpoint receives an event only if each path has one of its values.",
+      'Conditions on fields of `data`, such as `{"plan":["pro"],"total":{"greater":100}}`: the endpoint receives an event only if all of them hold.',
     set: "always",
     isNullable: true,
     shown: "sometimes",
-    help: "receive only events whose data has one of the values at the path, such as customer.plan=pro,team",
+    help:
+      'receive only events whose data has one of the values at the path, such as customer.plan=pro,team, or for which operators hold, such as total={"greater":100}',
     clear: ["no-filter", "remove the filter"],
     label: "Filter",
     hint:
-      'Values of fields of data as JSON, such as {"customer.plan": ["pro", "team"]}; all events when empty',
+      'Conditions on fields of data as JSON, such as {"customer.plan": ["pro", "team"], "total": {"greater": 100}}; all events when empty',
   },
   attempts: {
     type: "records",

@@ -18,7 +18,11 @@ export const STEP_FIELDS = {
   index: { type: "integer", words: "Index, from 0.", min: 0 },
   name: STEP_NAME,
   kind: STEP_KIND,
-  status: { type: "choice", choices: ["succeeded", "failed"], words: "Result." },
+  status: {
+    type: "choice",
+    choices: ["succeeded", "failed", "skipped"],
+    words: "Result; `skipped` if its condition did not hold.",
+  },
   attempts: { type: "integer", words: "Number of attempts.", min: 0 },
   error: ERROR,
   startedAt: STARTED,

@@ -4,8 +4,10 @@ import { described, isNull, shown } from "../../yaml/scalar.ts";
 import type { YamlValue } from "../../yaml/value.ts";
 import { parseTemplate, pathsOf, type TemplatePath, type TextTemplate } from "../model/template.ts";
 import type { Workflow, WorkflowStep } from "../model/workflow.ts";
+import { readStepCondition } from "./condition.ts";
 import { WorkflowFields, type WorkflowLog } from "./fields.ts";
 import { readStep } from "./step_reader.ts";
+import type { ValueReading } from "./value.ts";
 
 /** The workflow of a file, and all problems of the file. */
 interface WorkflowFile {
@@ -103,15 +105,25 @@ class StepsReader {
       this.#log.error(item.offset, path, `expected a mapping with a name, got ${described(item)}`);
       return [];
     }
-    const fields = new WorkflowFields(this.#log, item, path, ["name", "request", "limit", "set", "retry"]);
+    const fields = new WorkflowFields(this.#log, item, path, [
+      "name",
+      "if",
+      "request",
+      "limit",
+      "set",
+      "retry",
+    ]);
     const expected = "a name of letters, digits, - and _, at most 64 characters";
     const name = fields.name("name", STEP_NAME, expected) ?? "";
     if (this.#before.includes(name)) {
       fields.error("name", `the name '${name}' is given to two steps; rename one`);
     }
-    const step = readStep(fields, name, { log: this.#log, read: (...place) => this.#template(...place) });
+    const reading: ValueReading = { log: this.#log, read: (...place) => this.#template(...place) };
+    const condition = readStepCondition(fields, reading, (path) => this.#pathProblem(path));
+    const step = readStep(fields, name, reading);
     this.#before.push(name);
-    return step === undefined ? [] : [step];
+    if (step === undefined) return [];
+    return [condition === undefined ? step : { ...step, condition }];
   }
 
   #template(text: string, offset: number, path: string): TextTemplate | undefined {

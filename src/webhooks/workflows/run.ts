@@ -130,20 +130,12 @@ export class WorkflowRun {
     switch (outcome.kind) {
       case "interrupted":
         return "interrupted";
+      case "skipped":
+        return await this.#next(workflow, scope, { ...row, status: "skipped", attempts: 0 });
       case "done": {
         const { result } = outcome;
         scope.add(step.name, result);
-        const done: ExecutionStep = { ...row, status: "succeeded", result };
-        this.#execution = { ...this.#execution, stepAttempts: 0 };
-        if (index + 1 === workflow.steps.length) {
-          return await this.#end({ status: "succeeded", output: result }, done);
-        }
-        const keepClaim = this.#stops.hasRoom(byteLength(result));
-        if (!await this.#commit({ ...this.#going(0, clock.now()), step: done, keepClaim })) {
-          return this.#stopped();
-        }
-        await this.#at("committed");
-        return keepClaim ? undefined : "yielded";
+        return await this.#next(workflow, scope, { ...row, status: "succeeded", result });
       }
       case "failed": {
         const { error } = outcome;
@@ -155,6 +147,20 @@ export class WorkflowRun {
         if (this.#isOverdue()) return await this.#endOverdue(workflow, index);
         return await this.#wait(attempts, outcome);
     }
+  }
+
+  /** Goes on behind a step that succeeded or was skipped. */
+  async #next(workflow: Workflow, scope: WorkflowScope, step: ExecutionStep): Promise<RunResult | undefined> {
+    this.#execution = { ...this.#execution, stepAttempts: 0 };
+    if (step.index + 1 === workflow.steps.length) {
+      return await this.#end({ status: "succeeded", output: scope.last }, step);
+    }
+    const keepClaim = this.#stops.hasRoom(byteLength(step.result ?? ""));
+    if (!await this.#commit({ ...this.#going(0, this.#options.clock.now()), step, keepClaim })) {
+      return this.#stopped();
+    }
+    await this.#at("committed");
+    return keepClaim ? undefined : "yielded";
   }
 
   async #attempt(step: WorkflowStep, scope: WorkflowScope): Promise<StepOutcome> {

@@ -27,6 +27,11 @@ export class WorkflowScope implements TemplateScope {
     this.#results.set(name, result);
   }
 
+  /** The result of the last step that was not skipped, if any. */
+  get last(): string | undefined {
+    return [...this.#results.values()].at(-1);
+  }
+
   /** The value below a root. */
   read(root: TemplateRoot, name: string | undefined): JsonValue | undefined {
     switch (root) {

@@ -4,6 +4,7 @@ import { unlessAborted, withTimeout } from "../../base/wait.ts";
 import { descriptorProblem, type LimitDecision } from "../model/limit_call.ts";
 import { renderText, renderValue, TemplateError } from "../model/template.ts";
 import type { LimitStep, WorkflowStep } from "../model/workflow.ts";
+import { conditionHolds } from "./condition.ts";
 import type { StepContext, StepOutcome } from "./step_context.ts";
 
 /** Maximum size of the result of a step as JSON, in bytes. */
@@ -15,8 +16,10 @@ const DEFAULT_RESET_MS = 1_000;
 /** Failed decisions are retried until the timeout of the execution. */
 const FAILED_BACKOFF = { firstMs: 1_000, longestMs: 60_000 };
 
-/** Makes one attempt of a step. */
+/** Makes one attempt of a step, unless its condition does not hold. */
 export async function runStep(step: WorkflowStep, context: StepContext): Promise<StepOutcome> {
+  const { condition } = step;
+  if (condition !== undefined && !conditionHolds(condition, context.scope)) return { kind: "skipped" };
   try {
     return bounded(await attempted(step, context));
   } catch (error) {

@@ -7,6 +7,8 @@ import type { LimitCall } from "../model/limit_call.ts";
 export type StepOutcome =
   /** Its result as JSON. */
   | { readonly kind: "done"; readonly result: string }
+  /** Its condition does not hold. */
+  | { readonly kind: "skipped" }
   /** For people; holds nothing of the request. */
   | { readonly kind: "failed"; readonly error: string }
   /** It is retried at that time. */

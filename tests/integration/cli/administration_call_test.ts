@@ -26,6 +26,11 @@ const CALLS: Readonly<Record<string, string>> = {
     `--filter 'note="a, \\"b\\"",100,1.10,007,true,null,"100","true"'`
   ]: 'POST /endpoints {"url":"https://shop.example/","filter":{"customer.plan":["pro","team"],' +
     '"note":["a, \\"b\\"",100,1.10,"007",true,null,"100","true"]}}',
+  [
+    "endpoints add https://shop.example/ " +
+    `--filter 'total={"greater":1.10,"less":12345678901234567890}' --filter 'any=[{"a":[1]},{"b":["x"]}]'`
+  ]: 'POST /endpoints {"url":"https://shop.example/","filter":' +
+    '{"total":{"greater":1.10,"less":12345678901234567890},"any":[{"a":[1]},{"b":["x"]}]}}',
   [`endpoints edit ${ID} --no-filter`]: `PATCH /endpoints/${ID} {"filter":null}`,
   [`endpoints check ${ID} --event order.paid --data {"customer":{"id":12345678901234567890}}`]:
     `POST /endpoints/${ID}/check {"event":"order.paid","data":{"customer":{"id":12345678901234567890}}}`,

@@ -81,6 +81,41 @@ async function assertSecretFree(bed: WorkflowBed): Promise<void> {
   }
 }
 
+const CONDITIONS = `workflow: conditions
+steps:
+- name: large
+  if: { input.total: { greater: 100 } }
+  set: { kind: large }
+- name: paid
+  if: { any: [{ input.state: [paid] }, { steps.large.kind: { exists: true } }] }
+  set: { kind: "{{ steps.large.kind | default: 'small' }}", note: "{{ input.note | default: 'none' }}" }
+- name: last
+  if: { execution.workflow: { notEqual: conditions } }
+  set: { kind: never }
+`;
+
+/** The input, the status and the attempts of each step, and the output. */
+const CONDITION_CASES = [
+  ['{"total":101}', ["succeeded 1", "succeeded 1", "skipped 0"], '{"kind":"large","note":"none"}'],
+  [
+    '{"total":100,"state":"paid","note":null}',
+    ["skipped 0", "succeeded 1", "skipped 0"],
+    '{"kind":"small","note":"none"}',
+  ],
+  ['{"total":"101"}', ["skipped 0", "skipped 0", "skipped 0"], undefined],
+] as const;
+
+for (const [input, expected, output] of CONDITION_CASES) {
+  Deno.test(`workflow runner: steps run if their conditions hold, with the input ${input}`, async () => {
+    await using bed = await WorkflowBed.open();
+    const id = await bed.begin(CONDITIONS, input);
+    bed.runner().start();
+    const { execution, steps } = await bed.ended(id);
+    assertEquals(steps.map(({ status, attempts }) => `${status} ${attempts}`), [...expected]);
+    assertEquals([execution.status, execution.output, execution.error], ["succeeded", output, undefined]);
+  });
+}
+
 Deno.test("workflow runner: cancelled while it waits, between steps, before it starts, and too late", async () => {
   await using bed = await WorkflowBed.open();
   bed.server.answer = () => new Response("no", { status: 503 });

@@ -25,9 +25,9 @@ const WRONG: Readonly<Record<string, string>> = {
   [`endpoints edit ${ID} --header 'a: secret' --no-headers`]: "Cannot use --no-headers with --header",
   [`endpoints edit ${ID} --enable --disable`]: "Cannot use --disable with --enable",
   ...Object.fromEntries(
-    ["plan", "=pro", "plan=", "plan=pro,", 'plan="pro', 'plan="a"b', 'plan=a"b'].map((text) => [
+    ["plan", "=pro", "plan=", "plan={x", "plan=pro,", 'plan="pro', 'plan="a"b', 'plan=a"b'].map((text) => [
       `endpoints add u --filter ${text}`,
-      `Invalid --filter "${text}": expected path=value[,value...]`,
+      `Invalid --filter "${text}": expected path=value[,value...] or path=JSON`,
     ]),
   ),
   "endpoints add u --filter a=1 --filter a=2": 'Invalid --filter "a=1 a=2": expected each path once',

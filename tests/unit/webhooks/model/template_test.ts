@@ -54,6 +54,14 @@ const VALUES: readonly (readonly [string, string])[] = [
   ["{{ steps.first.body.ok }}", "true"],
   ["n={{ input.n }}, on={{ input.on }}", `"n=12345678901234567890, on=true"`],
   ["{{ input.id }} ", `"a/b "`],
+  ["{{ input.absent | default: 'x' }}", `"x"`],
+  ['{{ input.absent|default:"x | y" }}', `"x | y"`],
+  ["{{ input.absent.deeper | default: 1.10 }}", "1.10"],
+  ["{{ steps.second.body | default: null }}", "null"],
+  ["{{ input.none | default: false }}", "false"],
+  ["{{ input.id | default: 'x' }}", `"a/b"`],
+  [`{{ input["a | b"] | default: 2 }}`, "2"],
+  ["n={{ input.absent | default: 0 }}, on={{ input.on | default: false }}", `"n=0, on=true"`],
   ["no template", `"no template"`],
   ["", `""`],
   ["a }} b { c", `"a }} b { c"`],
@@ -111,7 +119,23 @@ const PROBLEMS: readonly (readonly [string, string])[] = [
   ],
   [
     "{{ input.id | upper }}",
-    "the template 'input.id | upper' is not a path; use only names and indexes, such as '{{ input.items[0].id }}'",
+    "the template 'input.id | upper' has an unknown filter; only '| default: ' and a value may follow a path",
+  ],
+  [
+    "{{ input.id | default: x }}",
+    "the template 'input.id | default: x' has no valid default; write '| default: ' and a number, true, false, null or a text in quotes",
+  ],
+  [
+    "{{ input.id | default: [] }}",
+    "the template 'input.id | default: []' has no valid default; write '| default: ' and a number, true, false, null or a text in quotes",
+  ],
+  [
+    "{{ input.id | default }}",
+    "the template 'input.id | default' has no valid default; write '| default: ' and a number, true, false, null or a text in quotes",
+  ],
+  [
+    "{{ x | default: 1 }}",
+    "a template cannot begin with 'x'; a path begins with 'input' or 'steps' or 'execution' or 'env'",
   ],
   [
     "{{ input..id }}",

@@ -136,7 +136,35 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   ],
   "an unknown key in a step": [
     steps("- {name: b, set: {}, when: x}"),
-    "a.yaml:3:22: steps[0]: unknown key 'when'; expected one of name, request, limit, set, retry",
+    "a.yaml:3:22: steps[0]: unknown key 'when'; expected one of name, if, request, limit, set, retry",
+  ],
+  "a condition that is a list": [
+    steps("- {name: b, set: {}, if: [input.x]}"),
+    "a.yaml:3:26: steps[0].if: expected a mapping, got a list",
+  ],
+  "an empty condition": [
+    steps("- {name: b, set: {}, if: {}}"),
+    "a.yaml:3:26: steps[0].if: expected 1 to 10 paths with their values",
+  ],
+  "a condition on a path without a root": [
+    steps("- {name: b, set: {}, if: {total: [1]}}"),
+    "a.yaml:3:26: steps[0].if: a template cannot begin with 'total'; a path begins with 'input' or 'steps' or 'execution'",
+  ],
+  "a condition on a secret": [
+    steps("- {name: b, set: {}, if: {env.TOKEN: [a]}}"),
+    "a.yaml:3:26: steps[0].if: a template cannot begin with 'env.TOKEN'; a path begins with 'input' or 'steps' or 'execution'",
+  ],
+  "a condition on a later step": [
+    steps("- {name: b, set: {}, if: {steps.c.x: [a]}}\n- {name: c, set: {}}"),
+    "a.yaml:3:26: steps[0].if: the path 'steps.c.x' reads a step that does not come before this one; move that step up",
+  ],
+  "a condition with a template": [
+    steps('- {name: b, set: {}, if: {input.a: ["{{ input.b }}"]}}'),
+    "a.yaml:3:26: steps[0].if: a condition cannot contain a template; write a path as the key, and a fixed value",
+  ],
+  "a condition with an unknown operator": [
+    steps("- {name: b, set: {}, if: {input.a: {above: 1}}}"),
+    "a.yaml:3:26: steps[0].if: 'input.a': 'above' is no operator; expected equal, notEqual, in, exists, greater, less",
   ],
   "an unknown key in a request": [
     request("    follow: true"),
