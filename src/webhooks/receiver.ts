@@ -75,7 +75,7 @@ export interface VerifyOptions {
  * - `malformed_signature`: it is not `sha256=` and 64 digits of lower-case hex; upper case is refused. In
  *   `webhook-signature`, no signature is `v1,` and base64 of 32 bytes
  * - `too_old`, `too_new`: the timestamp is further from the clock than the tolerance
- * - `wrong_signature`: no secret gives this signature
+ * - `wrong_signature`: no secret gives this signature, and none one of `X-Svc-Signature-Other`
  */
 export type RefusalReason =
   | "no_secret"
@@ -134,6 +134,8 @@ const STANDARD: Scheme = {
   form: /(?:^| )v1,[A-Za-z0-9+/]{43}=(?: |$)/,
   expectedForm: "v1, followed by base64 of 32 bytes",
 };
+/** Signatures with the other secrets of a rotation. */
+const OTHER_SIGNATURES = "x-svc-signature-other";
 const EVENT_HEADER = "x-svc-event";
 const TOLERANCE_SECONDS = 300;
 
@@ -193,7 +195,7 @@ export async function verify(options: VerifyOptions): Promise<VerifyResult> {
   const bytes = bytesOf(body);
   const isValid = standardWebhooks
     ? await isStandardSigned({ id, timestampSeconds: Number(timestamp), body: bytes }, given, secrets)
-    : await isSigned(bytes, given, secrets);
+    : await isSigned(bytes, [given, ...headers.get(OTHER_SIGNATURES) ?? []], secrets);
   if (!isValid) {
     return refused("wrong_signature", "the signature matches no secret");
   }
@@ -209,7 +211,7 @@ function refused(reason: RefusalReason, message: string): VerifyResult {
   return { ok: false, reason, message };
 }
 
-/** All values by lower-case name. Joined values are split again: of those that are verified, only one has commas. */
+/** All values by lower-case name. Joined values are split again: of those that are verified, only one has its own commas. */
 function valuesOf(headers: WebhookHeaders): ReadonlyMap<string, readonly string[]> {
   const entries = Symbol.iterator in headers
     ? headers as Iterable<readonly [string, string]>
@@ -245,25 +247,31 @@ function bytesOf(body: VerifyOptions["body"]): Uint8Array {
 }
 
 /** Tries every secret, even after a match, so that the time does not reveal which one it was. */
-async function isSigned(body: Uint8Array, given: string, secrets: readonly string[]): Promise<boolean> {
+async function isSigned(
+  body: Uint8Array,
+  given: readonly string[],
+  secrets: readonly string[],
+): Promise<boolean> {
   const expected = await Promise.all(secrets.map((secret) => signature(secret, body)));
-  return expected.map((one) => constantTimeEqual(one, given)).includes(true);
+  return isAnyEqual(expected, given);
 }
 
 /** As `isSigned`; the header may have several signatures. A secret that is not base64 matches none. */
 async function isStandardSigned(
-  signed: Omit<StandardWebhooksOptions, "secret">,
+  signed: Omit<StandardWebhooksOptions, "secrets">,
   given: string,
   secrets: readonly string[],
 ): Promise<boolean> {
   const expected = await Promise.all(secrets.map(async (secret) => {
-    const headers = await standardWebhooksHeaders({ ...signed, secret }).catch(() => undefined);
+    const headers = await standardWebhooksHeaders({ ...signed, secrets: [secret] }).catch(() => undefined);
     return headers?.["webhook-signature"];
   }));
-  const words = given.split(" ");
-  return expected
-    .flatMap((one) => one === undefined ? [] : words.map((word) => constantTimeEqual(one, word)))
-    .includes(true);
+  return isAnyEqual(expected.filter((one) => one !== undefined), given.split(" "));
+}
+
+/** Compares all of them, even after a match. */
+function isAnyEqual(expected: readonly string[], given: readonly string[]): boolean {
+  return expected.flatMap((one) => given.map((word) => constantTimeEqual(one, word))).includes(true);
 }
 
 function only(name: "delivery" | "event", values: readonly string[] = []): Record<string, string> {

@@ -47,7 +47,10 @@ import {
 export const RECORD_CASES: StoreCases = {
   "an endpoint is read as it was written": async (store) => {
     const full = endpoint({ secrets: [secret(), secret(), secret()], events: ["a.b", "c.*"] });
-    const { headers: _, timeoutMs: __, ...bare } = endpoint({ description: "", headerNames: [] });
+    const { headers: _, timeoutMs: __, rotationOverlapMs: ___, ...bare } = endpoint({
+      description: "",
+      headerNames: [],
+    });
     for (const added of [full, bare]) {
       const entry = audit({ action: "endpoint.created", object: `endpoint:${added.id}` });
       await store.write(createEndpoint, added, entry);
@@ -73,7 +76,7 @@ export const RECORD_CASES: StoreCases = {
     };
     assertEquals(await edited({}, NOW + 1), { ...added, updatedAt: NOW + 1 });
     const plain = { url: "https://two.example/", events: ["a"], description: "d", enabled: false };
-    const more = { concurrency: 9, standardWebhooks: false, timeoutMs: 1 };
+    const more = { concurrency: 9, standardWebhooks: false, timeoutMs: 1, rotationOverlapMs: 1 };
     const headers = { names: ["a", "b"], sealed: { keyId: "k2", bytes: new Uint8Array([9]) } };
     const disabled = { disabledAt: NOW + 2, disabledReason: "admin" } as const;
     const changed = {
@@ -85,16 +88,17 @@ export const RECORD_CASES: StoreCases = {
       headers: headers.sealed,
     };
     assertEquals(await edited({ ...plain, ...more, headers }, NOW + 2), { ...changed, updatedAt: NOW + 2 });
-    const { headers: _, timeoutMs: __, ...less } = changed;
+    const { headers: _, timeoutMs: __, rotationOverlapMs: ___, ...less } = changed;
     const without = { ...less, headerNames: [], updatedAt: NOW + 3 };
-    assertEquals(await edited({ headers: null, timeoutMs: null }, NOW + 3), without);
+    const cleared = { headers: null, timeoutMs: null, rotationOverlapMs: null };
+    assertEquals(await edited(cleared, NOW + 3), without);
     assertEquals(await store.write(editEndpoint, newId(), {}, { now: NOW, audit: audit() }), undefined);
     assertEquals((await store.auditLog()).length, 3);
   },
 
   "a new secret stands first; those that sign no longer go when they are 24 hours old": async (store) => {
     const first = secret({ createdAt: NOW });
-    const added = await store.addEndpoint({ secrets: [first] });
+    const added = await store.addEndpoint({ secrets: [first], rotationOverlapMs: undefined });
     const add = async (createdAt: number, activeAt: number) => {
       const next = secret({ createdAt, activeAt });
       const after = await store.write(addEndpointSecret, added.id, next, audit());
@@ -112,6 +116,25 @@ export const RECORD_CASES: StoreCases = {
       "of those before it one is not 24 hours old",
     );
     assertEquals(await store.write(addEndpointSecret, newId(), secret(), audit()), undefined);
+  },
+
+  "with an overlap the secret that signed before stays as long as it signs second": async (store) => {
+    const first = secret({ createdAt: NOW });
+    const added = await store.addEndpoint({ secrets: [first], rotationOverlapMs: 3 * DAY });
+    const add = async (createdAt: number, activeAt: number) => {
+      const next = secret({ createdAt, activeAt });
+      await store.write(addEndpointSecret, added.id, next, audit());
+      return next;
+    };
+    const kept = async () => (await store.read(findEndpoint, added.id))?.secrets;
+    const second = await add(NOW + DAY * 2, NOW + DAY * 2);
+    assertEquals(await kept(), [second, first], "it is older than 24 hours");
+    const third = await add(NOW + DAY * 4, NOW + DAY * 9);
+    assertEquals(await kept(), [third, second, first], "the first signs until the fifth day");
+    const fourth = await add(NOW + DAY * 5, NOW + DAY * 9);
+    assertEquals(await kept(), [fourth, third, second]);
+    const fifth = await add(NOW + DAY * 10, NOW + DAY * 10);
+    assertEquals(await kept(), [fifth, fourth], "the third never signed alone");
   },
 
   "of many secrets those that no longer sign go; one too many that sign later is refused": async (store) => {

@@ -90,6 +90,7 @@ export function endpoint(part: Partial<Endpoint> = {}): Endpoint {
     concurrency: 1_000,
     timeoutMs: 3_000,
     standardWebhooks: true,
+    rotationOverlapMs: 60_000,
     secrets: [secret()],
     ...part,
   };

@@ -63,6 +63,11 @@ const withHeader = (name: keyof typeof HEADERS, value: string | readonly string[
   headers: { ...HEADERS, [name]: value },
 });
 const signed = (value: string) => withHeader("x-svc-signature", value);
+/** The same request with a first signature of another secret. */
+const rotating = (other: string | readonly string[]) => ({
+  ...REQUEST,
+  headers: { ...HEADERS, "x-svc-signature": `sha256=${"0".repeat(64)}`, "x-svc-signature-other": other },
+});
 const at = (seconds: number, more: Partial<VerifyOptions> = {}) => ({
   ...REQUEST,
   now: (SENT_AT + seconds) * 1_000,
@@ -172,6 +177,17 @@ const TABLE: readonly (readonly [name: string, options: VerifyOptions, expected:
   ["an empty secret among others", { ...REQUEST, secrets: ["", SECRET] }, OK],
   ["an empty secret", { ...REQUEST, secrets: [""] }, NO_SECRET],
   ["no secret", { ...REQUEST, secrets: [] }, NO_SECRET],
+  // The second signature of a rotation.
+  ["another secret signs first", rotating(`sha256=${HEX}`), OK],
+  ["one of several other signatures", rotating(`sha256=${"1".repeat(64)}, sha256=${HEX}`), OK],
+  ["other signatures in two headers", rotating([`sha256=${"1".repeat(64)}`, `sha256=${HEX}`]), OK],
+  ["a wrong other signature", rotating(`sha256=${"1".repeat(64)}`), WRONG],
+  ["a malformed other signature", rotating("none"), WRONG],
+  ["an empty other signature", rotating(""), WRONG],
+  ["an other signature alone", {
+    ...REQUEST,
+    headers: { "x-svc-timestamp": `${SENT_AT}`, "x-svc-signature-other": `sha256=${HEX}` },
+  }, missing("x-svc-signature")],
   // Time, both edges included.
   ["300 seconds late", at(300), OK],
   ["300.999 seconds late", at(300.999), OK],

@@ -16,7 +16,7 @@ import {
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
 import { ENDPOINT_RECOVERY, ENDPOINT_ROTATION, ENDPOINTS } from "./resources.ts";
-import { countText, NOTHING, shareText, tookText } from "./text.ts";
+import { countText, NOTHING, shareText, spanText, tookText } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 import { headersIn } from "./typed_text.ts";
 
@@ -60,11 +60,13 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
     id,
     show: (endpoint, now) => {
       const timeoutMs = numberOf(endpoint, "timeoutMs");
+      const overlapMs = numberOf(endpoint, "rotationOverlapMs");
       const filter = filterText(endpoint);
       const own = {
         enabled: stateOf(endpoint, now),
         timeoutMs: timeoutMs === undefined ? "WEBHOOK_TIMEOUT" : tookText(timeoutMs),
         standardWebhooks: undefined,
+        rotationOverlapMs: overlapMs === undefined ? NOTHING : spanText(overlapMs),
         filter: filter === "" ? NOTHING : [code(filter)],
         attempts: attemptsOf(endpoint),
         secrets: secretOf(endpoint, now),
@@ -110,7 +112,7 @@ function attemptsOf(endpoint: Fields): string | Child[] {
 /** When the active secret became active, and when the next one does. */
 function secretOf(endpoint: Fields, now: number): Child[] {
   const secrets = recordsOf(endpoint, "secrets");
-  const index = secrets.findIndex((one) => flagOf(one, "signs"));
+  const index = secrets.findIndex((one) => textOf(one, "state") === "signing");
   const active = secrets[index];
   // The newest secret is first and takes over from older ones: only those before the active one will ever sign.
   const next = secrets.slice(0, Math.max(0, index)).map((one) => timeOf(one, "activeAt") ?? Infinity);

@@ -1,8 +1,8 @@
 import { timeText, timeTextIf } from "../../base/rfc3339.ts";
-import { signingSecret } from "../deliveries/request.ts";
 import type { AttemptSums } from "../model/endpoint_health.ts";
 import { newEndpointSecret } from "../model/keys.ts";
 import type { Endpoint, EndpointSecret, Sealed } from "../model/records.ts";
+import { signingSecrets } from "../model/signing_secrets.ts";
 import {
   ENDPOINT_CHECK,
   ENDPOINT_FIELDS,
@@ -199,7 +199,8 @@ function shown({ endpoint, statistics }: EndpointRecord, now: number): Record<st
   const { enabled, headerNames, secrets, disabledAt, disabledReason = "admin" } = endpoint;
   const { run, hour, day } = statistics;
   const periods = [sumsOf("1h", hour), sumsOf("24h", day)].filter(({ attempts }) => attempts > 0);
-  const active = secrets.findIndex((secret) => secret === signingSecret(secrets, now));
+  const signing = signingSecrets(endpoint, now);
+  const active = secrets.findIndex((secret) => secret === signing[0]);
   return shownRecord(ENDPOINT_FIELDS, {
     ...endpoint,
     disabledReason: enabled ? undefined : disabledReason,
@@ -210,7 +211,7 @@ function shown({ endpoint, statistics }: EndpointRecord, now: number): Record<st
     attempts: periods.length === 0 ? undefined : periods,
     secrets: secrets.map((secret, index) => ({
       ...secret,
-      signs: index === active,
+      signs: signing.includes(secret),
       // The newest comes first.
       state: index === active ? "signing" : index < active ? "pending" : "retired",
     })),

@@ -1,5 +1,6 @@
-import type { EndpointSecret, Sealed } from "../model/records.ts";
+import type { Sealed } from "../model/records.ts";
 import { signature, standardWebhooksHeaders } from "../model/signature.ts";
+import { signingSecrets } from "../model/signing_secrets.ts";
 import type { ClaimedDelivery } from "../store/store.ts";
 import type { OutgoingDelivery } from "./sender.ts";
 
@@ -11,7 +12,7 @@ export interface Unsealer {
 /** Options of `deliveryRequest`. */
 interface DeliveryRequestOptions {
   readonly secretBox: Unsealer;
-  /** Decides which secret signs, in milliseconds since the Unix epoch. */
+  /** Decides which secrets sign, in milliseconds since the Unix epoch. */
   readonly now: number;
   /** The time in the signed headers. */
   readonly sentAt: number;
@@ -25,17 +26,26 @@ export async function deliveryRequest(
   { delivery, endpoint, body }: Pick<ClaimedDelivery, "delivery" | "endpoint" | "body">,
   { secretBox, now, sentAt, version, timeoutMs }: DeliveryRequestOptions,
 ): Promise<OutgoingDelivery> {
-  const signing = signingSecret(endpoint.secrets, now);
+  const [signing, ...others] = signingSecrets(endpoint, now);
   if (signing === undefined) throw new Error("Cannot sign: the endpoint has no secret");
-  const [secret, headers] = await Promise.all([
+  const [secret, headers, ...opened] = await Promise.all([
     secretBox.unseal(signing.sealed),
     endpoint.headers === undefined ? "{}" : secretBox.unseal(endpoint.headers),
+    // Where its key is missing, which is reported, the delivery leaves with the first signature.
+    ...others.map(({ sealed }) => secretBox.unseal(sealed).catch(() => undefined)),
   ]);
+  const secrets = opened.filter((other) => other !== undefined);
   const timestampSeconds = Math.floor(sentAt / 1_000);
-  const [ours, standard] = await Promise.all([
+  const [ours, further, standard] = await Promise.all([
     signature(secret, body),
+    Promise.all(secrets.map((other) => signature(other, body))),
     endpoint.standardWebhooks
-      ? standardWebhooksHeaders({ id: delivery.id, timestampSeconds, body, secret })
+      ? standardWebhooksHeaders({
+        id: delivery.id,
+        timestampSeconds,
+        body,
+        secrets: [secret, ...secrets],
+      })
       : undefined,
   ]);
   return {
@@ -46,6 +56,7 @@ export async function deliveryRequest(
       "user-agent": `Weir/${version}`,
       "x-svc-event": delivery.event,
       "x-svc-signature": ours,
+      ...(further.length === 0 ? {} : { "x-svc-signature-other": further.join(", ") }),
       "x-svc-delivery": delivery.id,
       "x-svc-timestamp": `${timestampSeconds}`,
       ...standard,
@@ -53,14 +64,6 @@ export async function deliveryRequest(
     body,
     timeoutMs: endpoint.timeoutMs ?? timeoutMs,
   };
-}
-
-/**
- * The secret that signs: the latest of those that are active, the oldest where none is yet. One that was staged before
- * another that is active already has been overtaken, and does not come back when its own time comes.
- */
-export function signingSecret(secrets: readonly EndpointSecret[], now: number): EndpointSecret | undefined {
-  return secrets.find(({ activeAt }) => activeAt <= now) ?? secrets.at(-1);
 }
 
 const MAX_TEXTS = 1_000;

@@ -15,8 +15,8 @@ export interface StandardWebhooksOptions {
   /** When the attempt is sent. */
   readonly timestampSeconds: number;
   readonly body: Uint8Array;
-  /** With its prefix. */
-  readonly secret: string;
+  /** With their prefix; each gives a signature. */
+  readonly secrets: readonly string[];
 }
 
 /**
@@ -34,18 +34,21 @@ export async function signature(secret: string, body: Uint8Array): Promise<strin
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /**
- * The headers of Standard Webhooks, which sign the identifier and the time as well. The key is the secret without its
+ * The headers of Standard Webhooks, which sign the identifier and the time as well. The key is a secret without its
  * prefix, decoded from base64; throws a `TypeError` when that is impossible.
  */
 export async function standardWebhooksHeaders(
-  { id, timestampSeconds, body, secret }: StandardWebhooksOptions,
+  { id, timestampSeconds, body, secrets }: StandardWebhooksOptions,
 ): Promise<Record<string, string>> {
   const signed = signedBytes(`${id}.${timestampSeconds}.`, body);
-  const digest = await hmacSha256({ secret, form: "base64" }, signed);
+  const signatures = await Promise.all(secrets.map(async (secret) => {
+    const digest = await hmacSha256({ secret, form: "base64" }, signed);
+    return `v1,${btoa(String.fromCharCode(...digest))}`;
+  }));
   return {
     "webhook-id": id,
     "webhook-timestamp": `${timestampSeconds}`,
-    "webhook-signature": `v1,${btoa(String.fromCharCode(...digest))}`,
+    "webhook-signature": signatures.join(" "),
   };
 }
 

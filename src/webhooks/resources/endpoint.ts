@@ -8,7 +8,7 @@ const SECRET = {
   id: ID,
   createdAt: CREATED,
   activeAt: { type: "time", words: "Time from which Weir signs with this secret." },
-  signs: { type: "flag", words: "Whether Weir currently signs with this secret." },
+  signs: { type: "flag", words: "Whether Weir currently signs with this secret, alone or with another one." },
   state: {
     type: "choice",
     choices: ["pending", "signing", "retired"],
@@ -141,6 +141,21 @@ export const ENDPOINT_FIELDS = {
     label: "Filter",
     hint:
       'Conditions on fields of data as JSON, such as {"customer.plan": ["pro", "team"], "total": {"greater": 100}}; all events when empty',
+  },
+  rotationOverlapMs: {
+    type: "milliseconds",
+    words:
+      "Time before and after the switch to a new secret in which Weir also signs with the other one, in milliseconds; none if absent.",
+    min: 1,
+    max: 2_592_000_000,
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    flag: "rotation-overlap",
+    help: "time before and after the switch to a new secret in which both sign, such as 24h",
+    clear: ["no-rotation-overlap", "sign with one secret at a time"],
+    label: "Rotation overlap",
+    hint: "86400000 for a day; one secret signs at a time when empty",
   },
   attempts: {
     type: "records",

@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import { errorText } from "../../base/error_text.ts";
 import type { Logger } from "../../base/log.ts";
-import { signingSecret } from "../deliveries/request.ts";
 import type { Endpoint, Sealed, Trigger } from "../model/records.ts";
+import { signingSecrets } from "../model/signing_secrets.ts";
 import { listEndpoints } from "../store/operations/endpoints.ts";
 import type { ListOptions, Page, WebhookStore } from "../store/store.ts";
 import { listTriggers } from "../store/operations/triggers.ts";
@@ -124,9 +124,11 @@ function secretsOf({ secrets = [] }: Trigger): readonly Sealed[] {
 }
 
 /** Secrets that deliveries have to read; a secret that was replaced is not part of it. */
-function neededOf({ secrets, headers }: Endpoint, now: number): readonly Sealed[] {
-  const signing = signingSecret(secrets, now);
-  const needed = secrets.slice(0, signing === undefined ? 0 : secrets.indexOf(signing) + 1);
+function neededOf(endpoint: Endpoint, now: number): readonly Sealed[] {
+  const { secrets, headers } = endpoint;
+  const signing = signingSecrets(endpoint, now);
+  const active = secrets.findIndex((secret) => secret === signing[0]);
+  const needed = secrets.filter((secret, index) => index <= active || signing.includes(secret));
   return [...needed.map(({ sealed }) => sealed), ...headers === undefined ? [] : [headers]];
 }
 

@@ -22,7 +22,7 @@ const TYPES: Readonly<Record<keyof Sql, Readonly<Record<Kind | "sequence", strin
 };
 
 /** The version of the schema that this release needs; it means the same in both databases. */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /** The statements that lead from each version of the schema to the next. */
 export const MIGRATIONS: Readonly<Record<keyof Sql, readonly (readonly string[])[]>> = {

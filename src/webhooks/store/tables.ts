@@ -78,6 +78,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       disabled_at: { type: "number?", since: 4 },
       disabled_reason: { type: "text?", since: 4 },
       data_filter: { type: "text?", since: 4 },
+      rotation_overlap_ms: { type: "number?", since: 5 },
     },
   },
   // The failures of an endpoint since its last success; no row for none. Apart from the endpoint, which claims lock.

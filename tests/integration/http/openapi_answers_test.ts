@@ -128,6 +128,7 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
   const fields = {
     headers: { "x-tenant": "a" },
     timeoutMs: 1_000,
+    rotationOverlapMs: 86_400_000,
     events: ["agent.*"],
     standardWebhooks: true,
   };
@@ -141,7 +142,10 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
   await service.call("listEndpoints", { query: "limit=1" });
   await service.call("getEndpoint", { path });
   await service.call("checkEndpoint", { path, body: { event: "agent.done", data: { customer: {} } } });
-  await service.call("updateEndpoint", { path, body: { headers: null, timeoutMs: null, filter: null } });
+  await service.call("updateEndpoint", {
+    path,
+    body: { headers: null, timeoutMs: null, filter: null, rotationOverlapMs: null },
+  });
   await service.call("rotateEndpointSecret", { path });
   for (let count = 2; count < 8; count++) {
     await service.call("rotateEndpointSecret", { path, body: { activeIn: "1h" } });

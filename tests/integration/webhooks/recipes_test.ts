@@ -20,12 +20,21 @@ const CASES: readonly (readonly [ageSeconds: number, change: Change, boolean])[]
   [0, "signature", false],
   [0, "missing", false],
   [0, "secret", false],
+  [0, "second signature", true],
   [0, "400 digits", false],
   [0, "5000 digits", false],
   [400, "later time", false],
 ];
 
-type Change = "none" | "body" | "signature" | "missing" | "secret" | "later time" | `${number} digits`;
+type Change =
+  | "none"
+  | "body"
+  | "signature"
+  | "missing"
+  | "secret"
+  | "second signature"
+  | "later time"
+  | `${number} digits`;
 
 /** A way to run a recipe. */
 interface Runner {
@@ -172,7 +181,7 @@ async function requestOf(ageSeconds: number, change: Change) {
     id: "3b241101-e2bb-4255-8caf-4136c566a962",
     timestampSeconds,
     body: bytes,
-    secret: SECRET,
+    secrets: change === "second signature" ? [OTHER_SECRET, SECRET] : [SECRET],
   };
   const headers: Record<string, string> = {
     ...await standardWebhooksHeaders(standard),
@@ -190,6 +199,11 @@ async function requestOf(ageSeconds: number, change: Change) {
   if (change.endsWith(" digits")) {
     const digits = "1".repeat(parseInt(change));
     Object.assign(headers, { "x-svc-timestamp": digits, "webhook-timestamp": digits });
+  }
+  if (change === "second signature") {
+    headers["x-svc-signature-other"] = await signature(SECRET, bytes);
+    headers["x-svc-signature"] = await signature(OTHER_SECRET, bytes);
+    return { body: BODY, headers, secrets: [SECRET] };
   }
   const secrets = change === "secret" ? [OTHER_SECRET] : [OTHER_SECRET, SECRET];
   return { body: change === "body" ? `${BODY} ` : BODY, headers, secrets };

@@ -5,6 +5,7 @@ import type {
   EndpointEdit,
   EndpointSecret,
 } from "../../model/records.ts";
+import { signingSecrets } from "../../model/signing_secrets.ts";
 import { MAX_ENDPOINT_SECRETS } from "../../resources/endpoint.ts";
 import { type EndpointStatistics, endpointStatistics, forgetFailures } from "./endpoint_health.ts";
 import { integer, RECORDS, sealedOf, text } from "../rows.ts";
@@ -98,7 +99,7 @@ export function* editEndpoint(
   return yield* findEndpoint(id);
 }
 
-/** Adds a secret; removes those that no longer sign and are older than 24 hours, or too many. */
+/** Adds a secret; removes those that sign no longer, not second either, and are older than 24 hours, or too many. */
 export function* addEndpointSecret(
   id: string,
   secret: EndpointSecret,
@@ -109,10 +110,12 @@ export function* addEndpointSecret(
   if (endpoint === undefined) return undefined;
   const now = secret.createdAt;
   const secrets = [secret, ...endpoint.secrets];
-  const signing = secrets.findIndex(({ activeAt }) => activeAt <= now);
-  // The newest active secret signs, so older ones no longer do.
-  const kept = secrets.filter(({ createdAt }, index) =>
-    signing === -1 || index <= signing || index < MAX_ENDPOINT_SECRETS && createdAt > now - DAY_MS
+  const active = secrets.findIndex(({ activeAt }) => activeAt <= now);
+  const signing = signingSecrets({ ...endpoint, secrets }, now);
+  // The newest active secret signs, so older ones no longer do, but for the overlap.
+  const kept = secrets.filter((one, index) =>
+    active === -1 || index <= active ||
+    index < MAX_ENDPOINT_SECRETS && (one.createdAt > now - DAY_MS || signing.includes(one))
   );
   if (kept.length > MAX_ENDPOINT_SECRETS) return "too_many";
   yield* run(REMOVE_SECRETS, secrets.filter((one) => !kept.includes(one)).map((one) => one.id));

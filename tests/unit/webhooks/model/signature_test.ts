@@ -41,7 +41,7 @@ Deno.test("Standard Webhooks headers are those of the published example", async 
     id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
     timestampSeconds: 1_614_265_330,
     body: bytes('{"test": 2432232314}'),
-    secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    secrets: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
   });
   assertEquals(headers, {
     "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -53,7 +53,7 @@ Deno.test("Standard Webhooks headers are those of the published example", async 
 for (const secret of ["", "whsec_", "whsec_*", "c2VjcmV0", "WHSEC_c2VjcmV0"]) {
   Deno.test(`Standard Webhooks headers cannot be made with ${JSON.stringify(secret)}`, async () => {
     const error = await assertRejects(() =>
-      standardWebhooksHeaders({ id: "a", timestampSeconds: 1, body: bytes("{}"), secret })
+      standardWebhooksHeaders({ id: "a", timestampSeconds: 1, body: bytes("{}"), secrets: [secret] })
     );
     assertEquals(
       [error.name, error.message],
@@ -97,7 +97,7 @@ Deno.test("Standard Webhooks headers are verified by the library of those who wr
       id: ID,
       timestampSeconds,
       body: bytes(BODY),
-      secret,
+      secrets: [newEndpointSecret(randomBytes), secret],
     });
     assertEquals(new Webhook(secret).verify(BODY, headers), JSON.parse(BODY));
     assertEquals(
