@@ -32,6 +32,7 @@ export function policyOf(settings: Settings): Policy {
       : undefined,
     standardHeaders: settings.LIMIT_STANDARD_HEADERS_ENABLED,
     dynamicMetadata: settings.RESPONSE_DYNAMIC_METADATA,
+    requestLimitValues: settings.STATS_REQUEST_LIMIT_VALUES,
   };
 }
 

@@ -95,6 +95,17 @@ export function listOf<T>(item: Parser<T>): Parser<readonly T[]> {
   };
 }
 
+/** Reads a list of keys by comma; undefined for `*`, which is every key, and empty for `none`. */
+export function parseKeys(text: string): Parsed<ReadonlySet<string> | undefined> {
+  const keys = new Set(splitItems(text));
+  const isAll = keys.delete("*");
+  const isNone = keys.delete("none");
+  if (isAll !== isNone && keys.size === 0) return { value: isAll ? undefined : keys };
+  return isAll || isNone || keys.size === 0
+    ? { expected: "*, none, or a comma list of keys" }
+    : { value: keys };
+}
+
 /** Reads `key:value,key:value`, each item cut at its first separator, so that values may hold it too. */
 export function mapBy(separator: ":" | "="): Parser<ReadonlyMap<string, string>> {
   const expected = `a comma list of key${separator}value items, each key once`;

@@ -1,5 +1,5 @@
 import { listenAddress, parseHost, parseUrlPath } from "./address_parsers.ts";
-import { float, listOf, mapBy, oneOf, parseBoolean, parsePattern, parseText } from "./parsers.ts";
+import { float, listOf, mapBy, oneOf, parseBoolean, parseKeys, parsePattern, parseText } from "./parsers.ts";
 import { choice, count, file, flag, inGroup, ours, text, time } from "./rows.ts";
 
 const STATISTICS = inGroup("Statistics", {
@@ -9,6 +9,12 @@ const STATISTICS = inGroup("Statistics", {
       "key `other` of their domain.",
     { min: 1 },
   ),
+  STATS_REQUEST_LIMIT_VALUES: {
+    parse: parseKeys,
+    default: "*",
+    doc: "Keys whose values are in the names of statistics of limits that come with requests, separated by " +
+      "commas; `*` for all, `none` for none. Choose keys with few values.",
+  },
   DISABLE_STATS: flag(
     "false",
     "`true` disables pushed statistics, pull metrics and the export over OTLP; the debug port still shows " +

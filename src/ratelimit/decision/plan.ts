@@ -111,7 +111,7 @@ function planDescriptor(
   }
   const { domain } = request;
   const entries = keyEntries(descriptor.entries, limit.rule?.counterName.varying);
-  const key = metricKey(limit, domain, entries);
+  const key = metricKey(limit, domain, entries, context.policy.requestLimitValues);
   if (limit.unlimited) return { limit, entries, metricKey: key, hits, negative, hit: undefined };
   const addend = negative ? -hits : hits;
   const hit = limit.conditional === undefined

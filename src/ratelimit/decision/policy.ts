@@ -23,6 +23,8 @@ export interface Policy {
   /** True if responses have `RateLimit` and `RateLimit-Policy`. */
   readonly standardHeaders: boolean;
   readonly dynamicMetadata: boolean;
+  /** Keys whose values are in metric keys of limits that come with requests; undefined for all. */
+  readonly requestLimitValues: ReadonlySet<string> | undefined;
 }
 
 /** The defaults, without jitter. */
@@ -38,6 +40,7 @@ export const PLAIN_POLICY: Policy = {
   unitHeaders: undefined,
   standardHeaders: false,
   dynamicMetadata: false,
+  requestLimitValues: undefined,
 };
 
 /** True if responses have headers. */

@@ -1,10 +1,18 @@
 import type { RateLimit, RuleLevel } from "./rules.ts";
 import type { Entry } from "../request.ts";
 
-/** The metric key: the domain, then each key with the value that the rule selects; all values without a rule. */
-export function metricKey(limit: RateLimit, domain: string, entries: readonly Entry[]): string {
+/**
+ * The metric key: the domain, then each key with the value that the rule selects. Without a rule, those of
+ * `requestLimitValues` have their value; all if it is undefined.
+ */
+export function metricKey(
+  limit: RateLimit,
+  domain: string,
+  entries: readonly Entry[],
+  requestLimitValues?: ReadonlySet<string>,
+): string {
   const { rule } = limit;
-  if (rule === undefined) return overrideMetricKey(domain, entries);
+  if (rule === undefined) return overrideMetricKey(domain, entries, requestLimitValues);
   if (rule.metricKey !== undefined) return rule.metricKey;
   let text = domain;
   for (const [index, level] of rule.path.entries()) {
@@ -48,9 +56,15 @@ function detailedPart(level: RuleLevel, value: string, someLevelShares: boolean)
   return someLevelShares ? part(level.key, value) : `.${level.key}_${value}`;
 }
 
-function overrideMetricKey(domain: string, entries: readonly Entry[]): string {
+function overrideMetricKey(
+  domain: string,
+  entries: readonly Entry[],
+  withValue: ReadonlySet<string> | undefined,
+): string {
   let text = domain;
-  for (const { key, value } of entries) text += part(key, value);
+  for (const { key, value } of entries) {
+    text += part(key, withValue === undefined || withValue.has(key) ? value : "");
+  }
   return text;
 }
 

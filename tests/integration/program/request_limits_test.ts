@@ -135,3 +135,28 @@ Deno.test("unit_multiplier of a limit: the counter and the window are those of a
     );
   }
 });
+
+for (const GRPC_ENGINE of ENGINES) {
+  Deno.test(`STATS_REQUEST_LIMIT_VALUES: names of statistics by ${GRPC_ENGINE} and over HTTP`, async () => {
+    const names = async (env: Readonly<Record<string, string>>) => {
+      await using weir = await ServeFixture.start({ rules: RULES, env: { GRPC_ENGINE, ...env } });
+      using client = new GrpcClient(weir.grpcAddress);
+      for (const value of ["ann", "bob"]) {
+        const entries = [{ key: "plan", value: "free" }, { key: "user", value }];
+        const request = {
+          domain: "edge",
+          descriptors: [{ entries, limit: { requestsPerUnit: 9, unit: 2 } }],
+        };
+        const { code } = await client.unary(SHOULD_RATE_LIMIT, encodeRateLimitRequest(request));
+        assertEquals([code, (await weir.ask(request)).status], [0, 200]);
+      }
+      const stats = Object.entries(await weir.stats());
+      return stats.filter(([name]) => /edge\.plan.*total_hits/.test(name)).map(([name, hits]) =>
+        `${name.slice("ratelimit.service.rate_limit.edge.".length, -".total_hits".length)} ${hits}`
+      );
+    };
+    assertEquals(await names({}), ["plan_free.user_ann 2", "plan_free.user_bob 2"]);
+    assertEquals(await names({ STATS_REQUEST_LIMIT_VALUES: "plan" }), ["plan_free.user 4"]);
+    assertEquals(await names({ STATS_REQUEST_LIMIT_VALUES: "none" }), ["plan.user 4"]);
+  });
+}

@@ -27,6 +27,8 @@ const CASES: readonly (readonly [env: Readonly<Record<string, string>>, policy: 
     unitHeaders: { limit: "x-most", remaining: "ratelimit-remaining" },
   }],
   [{ LIMIT_STANDARD_HEADERS_ENABLED: "true" }, { standardHeaders: true }],
+  [{ STATS_REQUEST_LIMIT_VALUES: "none" }, { requestLimitValues: new Set() }],
+  [{ STATS_REQUEST_LIMIT_VALUES: "path,user" }, { requestLimitValues: new Set(["path", "user"]) }],
   [{ RESPONSE_DYNAMIC_METADATA: "true" }, { dynamicMetadata: true }],
 ];
 

@@ -227,6 +227,12 @@ const GOLDEN: Readonly<Record<SettingName, Row>> = {
   KV_PERSECOND_CLUSTER_PIPELINE_PARALLELISM: count(0, 0),
   KV_PERSECOND_TLS: flag(false),
   STATS_MAX_KEYS: count(100_000, 1),
+  STATS_REQUEST_LIMIT_VALUES: {
+    unset: undefined,
+    taken: [["*", undefined], ["none", new Set()], ["a, b,,a", new Set(["a", "b"])]],
+    refused: ["a,*", "none,a", "*,none", " , "],
+    expected: "*, none, or a comma list of keys",
+  },
   DISABLE_STATS: flag(false),
   STATS_FLUSH_INTERVAL: time(10_000, "1ms"),
   EXTRA_TAGS: map(EMPTY),

@@ -72,11 +72,25 @@ for (const [title, rules, entries, expected] of CASES) {
   });
 }
 
-Deno.test("metric key: a limit of the request shows every value that is not empty", () => {
-  const loaded = rulesOf({ "r.yaml": "domain: d\n" });
-  const entries = [{ key: "zzz", value: "" }, { key: "q", value: "1" }];
-  const limit = { requestsPerUnit: 3, unit: "MINUTE" as const };
-  const request = { domain: "d", hitsAddend: 0, descriptors: [{ entries, limit }] };
-  const plan = planHits(loaded, request, { nowSeconds: 1_234, random: () => 0, policy: PLAIN_POLICY });
-  assertEquals(plan.descriptors.map(({ metricKey }) => metricKey), ["d.zzz.q_1"]);
-});
+/** Keys whose values are shown, and the metric key of a limit of a request. */
+const REQUEST_LIMITS: readonly [keys: readonly string[] | undefined, metricKey: string][] = [
+  [undefined, "d.zzz.q_1.user_ann"],
+  [[], "d.zzz.q.user"],
+  [["q", "zzz", "other"], "d.zzz.q_1.user"],
+];
+
+for (const [keys, expected] of REQUEST_LIMITS) {
+  Deno.test(`metric key: a limit of the request with the values of ${keys ?? "all keys"}`, () => {
+    const loaded = rulesOf({
+      "r.yaml": "domain: d\ndescriptors: [{key: q, detailed_metric: true, RULE}]\n"
+        .replace("RULE", "rate_limit: {unit: minute, requests_per_unit: 5}"),
+    });
+    const entries = [{ key: "zzz", value: "" }, { key: "q", value: "1" }, { key: "user", value: "ann" }];
+    const limit = { requestsPerUnit: 3, unit: "MINUTE" as const };
+    const descriptors = [{ entries, limit }, { entries: entries.slice(1, 2) }];
+    const policy = { ...PLAIN_POLICY, requestLimitValues: keys === undefined ? undefined : new Set(keys) };
+    const context = { nowSeconds: 1_234, random: () => 0, policy };
+    const plan = planHits(loaded, { domain: "d", hitsAddend: 0, descriptors }, context);
+    assertEquals(plan.descriptors.map(({ metricKey }) => metricKey), [expected, "d.q_1"]);
+  });
+}
