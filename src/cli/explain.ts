@@ -150,7 +150,7 @@ function resultLines({ outcome, why, limit, replacedBy = [] }: ExplainedDescript
 }
 
 function amountOf(limit: ExplainedLimit): string {
-  const { requestsPerUnit = 0, unit, windowSeconds, name, algorithm, burst } = limit;
+  const { requestsPerUnit = 0, unit, windowSeconds, timezone, name, algorithm, burst } = limit;
   const named = name === undefined ? "" : `, named "${name}"`;
   switch (algorithm) {
     case "concurrency":
@@ -159,6 +159,11 @@ function amountOf(limit: ExplainedLimit): string {
       return `${requestsPerUnit} per ${unit ?? ""} (a token bucket of ${burst}, ${windowSeconds} s)${named}`;
     case "sliding_window":
       return `${requestsPerUnit} per ${unit ?? ""} (a sliding window of ${windowSeconds} s)${named}`;
+  }
+  if (timezone !== undefined) {
+    return `${requestsPerUnit} per ${
+      unit ?? ""
+    } (a calendar window of ${windowSeconds} s in ${timezone})${named}`;
   }
   return `${requestsPerUnit} per ${unit ?? ""} (a window of ${windowSeconds} s)${named}`;
 }

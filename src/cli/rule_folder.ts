@@ -24,23 +24,27 @@ export interface RuleFolder {
   readonly fixedWindowsOnly: string | undefined;
   /** Why events of rules are not sent in this environment. */
   readonly eventsUnsent: string | undefined;
+  /** Windows of a month or a year follow the calendar in UTC. */
+  readonly calendarMonths: boolean;
 }
 
 /** The rule files of a folder as the service would read them in this environment; flags take precedence. */
 export function ruleFolder(folder: string, flags: GivenFlags, environment: Environment): RuleFolder {
-  const { MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES, RUNTIME_WATCH_ROOT } = settingsFor(environment, [
+  const settings = settingsFor(environment, [
     "MERGE_DOMAIN_CONFIG",
     "RUNTIME_IGNOREDOTFILES",
     "RUNTIME_WATCH_ROOT",
+    "USE_CALENDAR_MONTH_RATE_LIMIT",
   ]);
-  const merge = flags.boolean("merge") ?? MERGE_DOMAIN_CONFIG;
+  const merge = flags.boolean("merge") ?? settings.MERGE_DOMAIN_CONFIG;
   return {
     folder,
     oneSourcePerDomain: oneSourcePerDomain(merge),
-    ignoreDotFiles: RUNTIME_IGNOREDOTFILES,
-    siblings: RUNTIME_WATCH_ROOT,
+    ignoreDotFiles: settings.RUNTIME_IGNOREDOTFILES,
+    siblings: settings.RUNTIME_WATCH_ROOT,
     fixedWindowsOnly: fixedWindowsOnly(backendOf(environment)),
     eventsUnsent: eventsUnsent(environment["WEBHOOK_STORE"]),
+    calendarMonths: settings.USE_CALENDAR_MONTH_RATE_LIMIT,
   };
 }
 
@@ -75,11 +79,11 @@ export async function readRuleFolder(
 
 /** Reads the rule files of a folder, with every problem of them. */
 export async function openRuleFolder(
-  { folder, ignoreDotFiles, siblings, ...checks }: RuleFolder,
+  { folder, ignoreDotFiles, siblings, ...options }: RuleFolder,
 ): Promise<RuleFolderReading> {
   const whenMissing = "expected the folder of the rule files";
   const load = await loadRuleFiles(folder, { ignoreDotFiles, siblings, whenMissing });
-  const compiled = compileRules(load.sources ?? [], checks);
+  const compiled = compileRules(load.sources ?? [], options);
   const problems = problemsInOrder([...load.problems, ...compiled.problems]);
   const isGood = problems.every(({ severity }) => severity !== "error");
   return { rules: isGood ? compiled.rules : undefined, problems, files: load.sources?.length ?? 0 };

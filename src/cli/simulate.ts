@@ -34,6 +34,7 @@ const LATE_MS = 60_000;
 const COUNTING_SETTINGS = [
   "SHADOW_MODE",
   "QUOTA_MODE",
+  "USE_CALENDAR_MONTH_RATE_LIMIT",
   "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
   "MEMORY_MAX_KEYS",
 ];
@@ -63,8 +64,8 @@ export const SIMULATE_COMMAND: RunnableCommand = {
     notes: "With --output json, it prints one object per line: the changes, then the summary.\n\n" +
       "Times are in RFC 3339 or seconds since the epoch. The simulation counts in memory, uses the times of the\n" +
       "requests as its clock, and does not connect to any service. Like the service, it reads SHADOW_MODE,\n" +
-      "QUOTA_MODE, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, MERGE_DOMAIN_CONFIG, RUNTIME_IGNOREDOTFILES and\n" +
-      "MEMORY_MAX_KEYS from the environment.",
+      "QUOTA_MODE, USE_CALENDAR_MONTH_RATE_LIMIT, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, MERGE_DOMAIN_CONFIG,\n" +
+      "RUNTIME_IGNOREDOTFILES and MEMORY_MAX_KEYS from the environment.",
     exitCodes: { 0: "no decision changes", 1: "decisions change", 2: "invalid usage, rules or requests" },
   },
   run: simulateCommand,

@@ -205,6 +205,7 @@ function statusJson({ code, limit, remaining, shadowed }: SimulatedStatus): unkn
       requestsPerUnit: limit.requestsPerUnit,
       unit: limit.unit,
       windowSeconds: limit.windowSeconds,
+      timezone: limit.calendar?.timezone,
       algorithm: limit.conditional?.algorithm,
     },
     remaining: limit === undefined ? undefined : remaining,

@@ -4,13 +4,14 @@ import { portLogger } from "../base/log.ts";
 import { captureConsole } from "../base/standard_streams.ts";
 import { lowerPriority } from "../threads/thread_priority.ts";
 import { createFileProvider, type RuleFolder } from "./file_provider.ts";
+import type { CompileOptions } from "../ratelimit/rules/compile_rules.ts";
 import type { SourceChecks } from "../ratelimit/rules/rule_check.ts";
 import { type LoadPart, partsOfLoad } from "./load_parts.ts";
 import type { RulesLoad, RulesProvider } from "./provider.ts";
 import type { WorkerPort } from "../threads/supervised_worker.ts";
 
-/** A folder of rule files, and the checks of its rules. */
-export type RuleFolderOptions = RuleFolder & SourceChecks;
+/** A folder of rule files, and the checks and the compilation of its rules. */
+export type RuleFolderOptions = RuleFolder & SourceChecks & CompileOptions;
 
 /** A message to the worker that reads rule files. `start` comes first and once. */
 export type ToRuleWorker =

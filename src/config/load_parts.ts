@@ -1,5 +1,10 @@
 import { getHeapStatistics } from "node:v8";
-import { type FlatDescriptor, flatDescriptors, RulesBuilder } from "../ratelimit/rules/compile_rules.ts";
+import {
+  type CompileOptions,
+  type FlatDescriptor,
+  flatDescriptors,
+  RulesBuilder,
+} from "../ratelimit/rules/compile_rules.ts";
 import { checkSources, type SourceChecks } from "../ratelimit/rules/rule_check.ts";
 import { placeOf, problemsInOrder } from "../base/problem.ts";
 import type { DomainSource } from "../ratelimit/rule_source.ts";
@@ -31,15 +36,15 @@ const DESCRIPTORS_PER_PART = 250;
 /** The load in parts, in the order that `LoadGatherer` expects; without rules when a problem is an error. */
 export function* partsOfLoad(
   { sources, problems, ...rest }: RulesLoad,
-  { isLower = false, ...checks }: SourceChecks & { readonly isLower?: boolean },
+  { isLower = false, ...options }: SourceChecks & CompileOptions & { readonly isLower?: boolean },
 ): Generator<LoadPart> {
-  const all = problemsInOrder([...problems, ...checkSources(sources ?? [], checks)]);
+  const all = problemsInOrder([...problems, ...checkSources(sources ?? [], options)]);
   const isGood = sources !== undefined && rest.isUnchanged !== true &&
     all.every(({ severity }) => severity !== "error");
   for (const { at, domain, descriptors } of isGood ? sources : []) {
     yield { kind: "domain", domain, file: placeOf(at).file };
     let part: FlatDescriptor[] = [];
-    for (const descriptor of flatDescriptors(descriptors)) {
+    for (const descriptor of flatDescriptors(descriptors, options)) {
       if (part.push(descriptor) < DESCRIPTORS_PER_PART) continue;
       yield { kind: "descriptors", descriptors: part };
       part = [];
@@ -77,9 +82,9 @@ export class LoadGatherer {
 }
 
 /** Valid sources as texts. */
-export function ruleTexts(sources: readonly DomainSource[]): RuleTexts {
+export function ruleTexts(sources: readonly DomainSource[], options: CompileOptions = {}): RuleTexts {
   const load = { sources, problems: [], version: "" };
-  const parts = [...partsOfLoad(load, {})];
+  const parts = [...partsOfLoad(load, options)];
   return parts.filter(({ kind }) => kind !== "end").map((part) => JSON.stringify(part));
 }
 

@@ -14,6 +14,8 @@ interface StartRulesOptions {
   readonly provider: RulesProvider;
   /** As in the checks of sources. */
   readonly oneSourcePerDomain?: string | undefined;
+  /** As in the compilation of sources. */
+  readonly calendarMonths?: boolean | undefined;
   /** Applies valid rules; settles once they are in force. */
   readonly onRules: (accepted: AcceptedRules) => void | Promise<void>;
   /** True if accepted rules contain their texts. */
@@ -155,7 +157,7 @@ const NOTHING: Outcome = { rules: undefined, texts: [], problems: [] };
 
 async function compiledLoad(
   load: RulesLoad,
-  { oneSourcePerDomain, keepsTexts = false, clock }: StartRulesOptions,
+  { oneSourcePerDomain, calendarMonths, keepsTexts = false, clock }: StartRulesOptions,
   onWork: (work: SlicedWork) => void,
 ): Promise<Outcome> {
   const { rules, sources, texts = [], problems: known } = load;
@@ -165,10 +167,14 @@ async function compiledLoad(
   const problems = problemsInOrder([...known, ...checkSources(sources, { oneSourcePerDomain })]);
   if (problems.some(({ severity }) => severity === "error")) return { ...NOTHING, problems };
   const builder = new RulesBuilder();
-  const work = new SlicedWork(addSources(builder, sources), clock);
+  const work = new SlicedWork(addSources(builder, sources, { calendarMonths }), clock);
   onWork(work);
   if (!work.isDone) await work.ended;
-  return { rules: builder.finish(), texts: keepsTexts ? ruleTexts(sources) : [], problems };
+  return {
+    rules: builder.finish(),
+    texts: keepsTexts ? ruleTexts(sources, { calendarMonths }) : [],
+    problems,
+  };
 }
 
 function noteAccepted(

@@ -41,6 +41,8 @@ export interface RateLimitSource {
   /** With `concurrency`, the maximum in flight. */
   readonly requestsPerUnit: number;
   readonly unitMultiplier: number;
+  /** The calendar that the windows follow; undefined to use the setting, false for windows of one length. */
+  readonly calendar?: { readonly timezone: string } | false | undefined;
   readonly name: string;
   /** Undefined for fixed windows. */
   readonly algorithm?: AlgorithmSource | undefined;

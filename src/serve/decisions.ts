@@ -15,6 +15,7 @@ export function policyOf(settings: Settings): Policy {
     nearLimitRatio: settings.NEAR_LIMIT_RATIO,
     shadowMode: settings.SHADOW_MODE,
     quotaMode: settings.QUOTA_MODE,
+    calendarMonths: settings.USE_CALENDAR_MONTH_RATE_LIMIT,
     stopIncrementWhenOverLimit: settings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
     onCacheFailure: settings.CACHE_ON_FAILURE,
     responseHeaders: settings.LIMIT_RESPONSE_HEADERS_ENABLED

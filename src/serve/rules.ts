@@ -54,6 +54,7 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
   const loader = startRules({
     provider,
     oneSourcePerDomain: oneSourcePerDomain(settings.MERGE_DOMAIN_CONFIG),
+    calendarMonths: settings.USE_CALENDAR_MONTH_RATE_LIMIT,
     keepsTexts: settings.WORKERS > 1,
     async onRules(accepted) {
       if (inForce === undefined && isAwaited) health.set("start", false, OPENING);
@@ -115,6 +116,7 @@ function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
     oneSourcePerDomain: oneSourcePerDomain(settings.MERGE_DOMAIN_CONFIG),
     fixedWindowsOnly: fixedWindowsOnly(settings.BACKEND_TYPE),
     eventsUnsent: eventsUnsent(settings.WEBHOOK_STORE),
+    calendarMonths: settings.USE_CALENDAR_MONTH_RATE_LIMIT,
     // The worker uses the clock of the machine, whatever the clock of the decisions is.
     clock: systemClock,
     logger,

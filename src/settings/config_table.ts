@@ -117,6 +117,11 @@ const DECISIONS = inGroup("Decisions", {
     "`true` applies quota mode to every rule: a call is over its limit only when all of its " +
       "descriptors are.",
   ),
+  USE_CALENDAR_MONTH_RATE_LIMIT: flag(
+    "false",
+    "`true` lets windows of a month and of a year follow the calendar in UTC: those of rules with " +
+      "`fixed_window` and without `unit_multiplier` and `calendar`, and those of limits in requests.",
+  ),
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: flag(
     "false",
     "`true` does not increment the other counters of a call when one of its descriptors is over its " +

@@ -4,7 +4,7 @@ import { readRuleFile } from "../../src/config/rule_file.ts";
 import type { CounterCache } from "../../src/ratelimit/decision/counter_cache.ts";
 import type { LimitEventSink } from "../../src/ratelimit/decision/limit_events.ts";
 import { PLAIN_POLICY, type Policy } from "../../src/ratelimit/decision/policy.ts";
-import { compileRules } from "../../src/ratelimit/rules/compile_rules.ts";
+import { type CompileOptions, compileRules } from "../../src/ratelimit/rules/compile_rules.ts";
 import type { Rules } from "../../src/ratelimit/rules/rules.ts";
 import { type Problem, problemText } from "../../src/base/problem.ts";
 import { RateLimitService } from "../../src/ratelimit/decision/service.ts";
@@ -18,11 +18,15 @@ export { PLAIN_POLICY };
 export function loadRules(
   files: Readonly<Record<string, string>>,
   mergeDomains = false,
+  options: CompileOptions = {},
 ): { rules: Rules | undefined; problems: Problem[] } {
   const read = Object.entries(files).sort().map(([name, text]) => readRuleFile(name, text));
   const sources = read.flatMap(({ source }) => source === undefined ? [] : [source]);
   const problems = read.flatMap((file) => file.problems);
-  const compiled = compileRules(sources, { oneSourcePerDomain: oneSourcePerDomain(mergeDomains) });
+  const compiled = compileRules(sources, {
+    ...options,
+    oneSourcePerDomain: oneSourcePerDomain(mergeDomains),
+  });
   const all = [...problems, ...compiled.problems];
   return {
     rules: all.some(({ severity }) => severity === "error") ? undefined : compiled.rules,
@@ -31,8 +35,8 @@ export function loadRules(
 }
 
 /** The same; throws when there are no rules. */
-export function rulesOf(files: Readonly<Record<string, string>>): Rules {
-  const { rules, problems } = loadRules(files);
+export function rulesOf(files: Readonly<Record<string, string>>, options: CompileOptions = {}): Rules {
+  const { rules, problems } = loadRules(files, false, options);
   if (rules === undefined) throw new Error(problems.map(problemText).join("\n"));
   return rules;
 }
@@ -76,7 +80,7 @@ export class ServiceFixture implements AsyncDisposable {
       clock: this.clock,
       random: () => 0.5,
     });
-    this.service.setRules(rulesOf(options.files));
+    this.service.setRules(rulesOf(options.files, { calendarMonths: options.policy?.calendarMonths }));
   }
 
   /** Every counter that is not zero. */

@@ -101,6 +101,7 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
       requestsPerUnit: integerSchema("The limit."),
       unit: choiceSchema(UNIT_NAMES, "The unit of the window."),
       windowSeconds: integerSchema("The length of the window."),
+      timezone: textSchema("The time zone of the calendar that windows follow, if they follow one."),
       algorithm: choiceSchema(ALGORITHMS, "Absent for a fixed window."),
       burst: integerSchema("Hits that a token bucket holds."),
       maxInFlight: integerSchema("The maximum in flight of a `concurrency` limit."),

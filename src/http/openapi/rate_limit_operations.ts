@@ -78,6 +78,9 @@ const RULE: SchemaProperties = {
   rule: textSchema("The full name of the rule; absent for a limit in the request."),
   algorithm: choiceSchema(ALGORITHMS, "Absent for a fixed window."),
   burst: integerSchema("Hits that a token bucket holds."),
+  timezone: textSchema(
+    "The time zone of the calendar that windows follow; absent for windows of one length.",
+  ),
 };
 const UNLIMITED = objectSchema({
   limited: { type: "boolean", enum: [false] },

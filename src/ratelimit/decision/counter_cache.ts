@@ -8,7 +8,7 @@ export interface Hit {
   /** Added to the counter. 0 only reads it; a negative value subtracts, down to 0. */
   readonly addend: number;
   readonly windowEnd: number;
-  /** Expiry in a shared cache, in seconds: the window and the jitter. */
+  /** Expiry in a shared cache, in seconds: the window, or what is left of one of a calendar, and the jitter. */
   readonly expiresInSeconds: number;
   /** True for a limit per second, which may have its own cache. */
   readonly perSecond: boolean;

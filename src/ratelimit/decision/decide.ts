@@ -85,7 +85,9 @@ export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, n
   const decision: Decision = {
     overallCode: globalShadow ? "OK" : code,
     statuses,
-    responseHeadersToAdd: hasHeaders(policy) ? responseHeaders(plan, statuses, policy) : NO_HEADERS,
+    responseHeadersToAdd: hasHeaders(policy)
+      ? responseHeaders(plan, statuses, { policy, nowSeconds })
+      : NO_HEADERS,
     dynamicMetadata: policy.dynamicMetadata ? dynamicMetadata(plan, statuses) : undefined,
   };
   return { decision, stats, globalShadow, overLimitKeys, facts };
@@ -138,7 +140,7 @@ export function statusOf(
     currentLimit: limit.current,
     limitRemaining: over || count === ALLOWED_UNCOUNTED ? 0 : limit.requestsPerUnit - count,
     secondsUntilReset: limit.conditional === undefined
-      ? secondsUntilReset(nowSeconds, limit.windowSeconds)
+      ? secondsUntilReset(limit, nowSeconds)
       : wholeSeconds(limit.windowSeconds * 1_000),
   };
 }

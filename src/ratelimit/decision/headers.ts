@@ -3,6 +3,7 @@ import { isQuota, type Plan } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { Entry } from "../request.ts";
 import type { RateLimit } from "../rules/rules.ts";
+import { windowLength } from "./window.ts";
 
 /** A limit that headers may show. */
 interface ShownLimit {
@@ -10,15 +11,17 @@ interface ShownLimit {
   readonly status: DescriptorStatus;
   readonly entries: readonly Entry[];
   readonly isQuota: boolean;
+  /** The length of its current window. */
+  readonly windowSeconds: number;
 }
 
 /** The rate limit headers that the policy enables, of the limit that decides or of all limits. */
 export function responseHeaders(
   plan: Plan,
   statuses: readonly DescriptorStatus[],
-  policy: Policy,
+  { policy, nowSeconds }: { readonly policy: Policy; readonly nowSeconds: number },
 ): Header[] {
-  const limits = shownLimits(plan, statuses, policy);
+  const limits = shownLimits(plan, statuses, policy, nowSeconds);
   const decisive = decisiveOf(limits);
   if (decisive === undefined) return [];
   const { responseHeaders: names, unitHeaders, standardHeaders } = policy;
@@ -31,13 +34,19 @@ export function responseHeaders(
   return headers;
 }
 
-function shownLimits(plan: Plan, statuses: readonly DescriptorStatus[], policy: Policy): ShownLimit[] {
+function shownLimits(
+  plan: Plan,
+  statuses: readonly DescriptorStatus[],
+  policy: Policy,
+  nowSeconds: number,
+): ShownLimit[] {
   const shown: ShownLimit[] = [];
   for (const [index, planned] of plan.descriptors.entries()) {
     const { limit, entries } = planned;
     const status = statuses[index];
     if (limit === undefined || status?.currentLimit === undefined) continue;
-    shown.push({ limit, status, entries, isQuota: isQuota(planned, policy) });
+    const windowSeconds = windowLength(limit, nowSeconds);
+    shown.push({ limit, status, entries, isQuota: isQuota(planned, policy), windowSeconds });
   }
   return shown;
 }
@@ -101,13 +110,14 @@ function addStandard(headers: Header[], limits: readonly ShownLimit[]): void {
   const names = new Set<string>();
   const policies: string[] = [];
   const rests: string[] = [];
-  for (const { limit, status, entries } of limits) {
+  for (const shown of limits) {
+    const { limit, status, entries } = shown;
     const name = uniqueName(nameOf(limit, entries), names);
     // How long a hit in flight takes does not depend on the limit.
     const reset = limit.conditional?.algorithm === "concurrency"
       ? ""
       : `;t=${fieldInteger(status.secondsUntilReset ?? 1)}`;
-    policies.push(`${name};${policyOf(limit)}`);
+    policies.push(`${name};${policyOf(shown)}`);
     rests.push(`${name};r=${status.limitRemaining}${reset}`);
   }
   headers.push(
@@ -140,7 +150,7 @@ function uniqueName(name: string, names: Set<string>): string {
 const MAX_FIELD_INTEGER = 999_999_999_999_999;
 
 /** The quota, and its unit or the seconds in which all of it is free again. */
-function policyOf({ requestsPerUnit, windowSeconds, conditional }: RateLimit): string {
+function policyOf({ limit: { requestsPerUnit, conditional }, windowSeconds }: ShownLimit): string {
   if (conditional?.algorithm === "concurrency") return `q=${requestsPerUnit};qu="${CONCURRENT_REQUESTS}"`;
   const quota = conditional?.capacity ?? requestsPerUnit;
   const seconds = quota === requestsPerUnit

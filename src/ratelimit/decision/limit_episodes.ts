@@ -1,4 +1,4 @@
-import { amountOf, type LimitAmount } from "../rules/limit_amount.ts";
+import { amountOf, type LimitAmount } from "./limit_amount.ts";
 import type { LimitEventSink, LimitFact } from "./limit_events.ts";
 import type { Entry } from "../request.ts";
 import { LIMIT_EVENTS, type LimitEvent, type Redaction } from "../rule_events.ts";
@@ -260,7 +260,10 @@ function additionOf(fact: LimitFact, now: number): Addition {
   return { event, key, hits, startedAt: now, endsAt, isSettled: false, facts: facts(freeAt) };
 }
 
-function factsOf({ domain, entries, limit, metricKey, isShadow }: LimitFact, freeAt: number): EpisodeFacts {
+function factsOf(
+  { domain, entries, limit, metricKey, isShadow, windowEnd = 1 }: LimitFact,
+  freeAt: number,
+): EpisodeFacts {
   const { name, rule, events } = limit;
   const redact = events?.redact;
   // The metric key of the request may have values.
@@ -269,7 +272,7 @@ function factsOf({ domain, entries, limit, metricKey, isShadow }: LimitFact, fre
     domain,
     entries: entries.map(({ key, value }) => ({ key, value })),
     rule: { at: events?.at ?? "", metricKey: key },
-    limit: { ...amountOf(limit), ...(name === "" ? {} : { name }) },
+    limit: { ...amountOf(limit, windowEnd - 1), ...(name === "" ? {} : { name }) },
     isShadow,
     redact,
     freeAt,

@@ -1,3 +1,4 @@
+import { CalendarWindows } from "../algorithms/calendar_windows.ts";
 import { cacheKey } from "../rules/cache_key.ts";
 import { keyEntries } from "../rules/key_entries.ts";
 import type { AnyHit, ConditionalHit, Hit } from "./counter_cache.ts";
@@ -7,7 +8,7 @@ import type { ConditionalRule, RateLimit, Rules, RuleTable } from "../rules/rule
 import type { Policy } from "./policy.ts";
 import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from "../request.ts";
 import { metricKey } from "../rules/stat_path.ts";
-import { windowStart } from "./window.ts";
+import { windowOf } from "./window.ts";
 
 /** The plan of one descriptor. */
 export interface PlannedDescriptor {
@@ -41,7 +42,7 @@ export function planHits(rules: Rules, request: RateLimitRequest, context: PlanC
   const table = rules.domains.get(request.domain);
   const limits: (RateLimit | undefined)[] = [];
   for (const descriptor of request.descriptors) {
-    limits.push(table === undefined ? undefined : limitOf(descriptor, table));
+    limits.push(table === undefined ? undefined : limitOf(descriptor, table, context.policy));
   }
   dropReplaced(limits);
   const descriptors: PlannedDescriptor[] = [];
@@ -56,21 +57,28 @@ export function isQuota(planned: PlannedDescriptor, policy: Policy): boolean {
   return policy.quotaMode || planned.limit?.quotaMode === true;
 }
 
-function limitOf(descriptor: Descriptor, table: RuleTable): RateLimit | undefined {
+function limitOf(descriptor: Descriptor, table: RuleTable, policy: Policy): RateLimit | undefined {
   return descriptor.limit === undefined
     ? matchLimit(table, descriptor.entries)
-    : overrideLimit(descriptor.limit);
+    : overrideLimit(descriptor.limit, policy);
 }
 
 /** Caches and the duration of the protocol hold no longer window; all of its length begin in 1970. */
 const MAX_OVERRIDE_SECONDS = 10_000 * UNITS.YEAR.seconds;
 
-function overrideLimit({ requestsPerUnit, unit, unitMultiplier = 1 }: LimitOverride): RateLimit | undefined {
+function overrideLimit(
+  { requestsPerUnit, unit, unitMultiplier = 1 }: LimitOverride,
+  { calendarMonths }: Policy,
+): RateLimit | undefined {
   if (unit === undefined) return undefined;
+  const isMonth = (unit === "MONTH" || unit === "YEAR") && unitMultiplier === 1;
+  const calendar = calendarMonths && isMonth ? UTC_WINDOWS[unit] : undefined;
   return {
     requestsPerUnit,
     unit,
-    windowSeconds: Math.min(UNITS[unit].seconds * unitMultiplier, MAX_OVERRIDE_SECONDS),
+    windowSeconds: calendar?.longestSeconds ??
+      Math.min(UNITS[unit].seconds * unitMultiplier, MAX_OVERRIDE_SECONDS),
+    calendar,
     conditional: undefined,
     unlimited: false,
     name: "",
@@ -84,6 +92,11 @@ function overrideLimit({ requestsPerUnit, unit, unitMultiplier = 1 }: LimitOverr
     rule: undefined,
   };
 }
+
+const UTC_WINDOWS = {
+  MONTH: new CalendarWindows("MONTH", 1, "UTC"),
+  YEAR: new CalendarWindows("YEAR", 1, "UTC"),
+};
 
 function dropReplaced(limits: (RateLimit | undefined)[]): void {
   let replaced: Set<string> | undefined;
@@ -137,12 +150,13 @@ interface HitSource {
 
 function fixedHit({ domain, entries, limit, addend }: HitSource, context: PlanContext): Hit {
   const { nowSeconds, policy } = context;
-  const start = windowStart(nowSeconds, limit.windowSeconds);
+  const { start, end } = windowOf(limit, nowSeconds);
+  const keptSeconds = limit.calendar === undefined ? limit.windowSeconds : end - nowSeconds;
   return {
     key: cacheKey(policy.cacheKeyPrefix, domain, entries, limit, start),
     addend,
-    windowEnd: start + limit.windowSeconds,
-    expiresInSeconds: limit.windowSeconds + jitterOf(context),
+    windowEnd: end,
+    expiresInSeconds: keptSeconds + jitterOf(context),
     perSecond: limit.unit === "SECOND",
   };
 }

@@ -10,6 +10,8 @@ export interface Policy {
   readonly shadowMode: boolean;
   /** True if a call is over its limit only when all descriptors are. */
   readonly quotaMode: boolean;
+  /** True if limits of requests per month or year have the windows of the calendar in UTC. */
+  readonly calendarMonths: boolean;
   /** True if descriptors are not counted if another one of the call is over its limit. */
   readonly stopIncrementWhenOverLimit: boolean;
   /** The default of rules without a mode. */
@@ -34,6 +36,7 @@ export const PLAIN_POLICY: Policy = {
   nearLimitRatio: 0.8,
   shadowMode: false,
   quotaMode: false,
+  calendarMonths: false,
   stopIncrementWhenOverLimit: false,
   onCacheFailure: "error",
   responseHeaders: undefined,

@@ -18,7 +18,8 @@ export class RepeatedRequest<Form = unknown> {
   readonly counters: RuleCounters;
   /** Writes the responses; belongs to the transport. */
   readonly form: Form;
-  /** Seconds since the epoch; infinite for a conditional hit. */
+  /** Valid from this time to before the end, in seconds since the epoch; for a conditional hit, at all times. */
+  readonly validFrom: number;
   readonly windowEnd: number;
   readonly hit: AnyHit;
   readonly plan: Plan;
@@ -26,7 +27,8 @@ export class RepeatedRequest<Form = unknown> {
   constructor(
     plan: Plan,
     { hit, hits, limit }: CountedDescriptor,
-    { counter, counters, form }: {
+    { nowSeconds, counter, counters, form }: {
+      readonly nowSeconds: number;
       readonly counter: Counter;
       readonly counters: RuleCounters;
       readonly form: Form;
@@ -38,14 +40,19 @@ export class RepeatedRequest<Form = unknown> {
     this.counters = counters;
     this.form = form;
     this.windowEnd = isConditional(hit) ? Infinity : hit.windowEnd;
+    // In a window of a calendar, the expiry is what was left of it.
+    this.validFrom = isConditional(hit)
+      ? -Infinity
+      : limit.calendar === undefined
+      ? hit.windowEnd - limit.windowSeconds
+      : nowSeconds;
     this.hit = hit;
     this.plan = plan;
   }
 
   /** True if it is planned for the window of this time, in seconds since the epoch. */
   isCurrent(nowSeconds: number): boolean {
-    const rest = this.windowEnd - nowSeconds;
-    return rest > 0 && (rest <= this.limit.windowSeconds || rest === Infinity);
+    return nowSeconds < this.windowEnd && nowSeconds >= this.validFrom;
   }
 }
 

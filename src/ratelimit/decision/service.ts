@@ -153,12 +153,14 @@ export class RateLimitService {
     const loaded = this.#loaded;
     if (!this.#allowsRepeats || loaded === undefined) return undefined;
     const { cache, random, policy, stats } = this.#options;
-    const plan = planHits(loaded.rules, request, { nowSeconds: this.nowSeconds(), random, policy });
+    const nowSeconds = this.nowSeconds();
+    const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
     const planned = repeatableOf(plan);
     const form = planned?.limit.current === undefined ? undefined : formOf(planned.limit.current);
     if (planned === undefined || form === undefined) return undefined;
     const counters = countersOf(loaded, planned, stats, request.domain);
-    return new RepeatedRequest(plan, planned, { counter: cache.counterOf(planned.hit), counters, form });
+    const counter = cache.counterOf(planned.hit);
+    return new RepeatedRequest(plan, planned, { nowSeconds, counter, counters, form });
   }
 
   /** The current time, in seconds since the epoch. */

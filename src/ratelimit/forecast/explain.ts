@@ -2,7 +2,7 @@ import { shownText } from "../../base/byte_text.ts";
 import { type Walk, type WalkedLevel, walkRules } from "./explain_walk.ts";
 import { instantText } from "../decision/window.ts";
 import { isConditional } from "../decision/counter_cache.ts";
-import { amountOf, type LimitAmount } from "../rules/limit_amount.ts";
+import { amountOf, type LimitAmount } from "../decision/limit_amount.ts";
 import { isQuota, type Plan, type PlanContext, planHits, type PlannedDescriptor } from "../decision/plan.ts";
 import { type Descriptor, type Entry, type RateLimitRequest, shownEntry } from "../request.ts";
 import type { LimitEvent, Redaction, RuleEvents } from "../rule_events.ts";
@@ -110,14 +110,18 @@ function limitedBy(limit: RateLimit): Pick<ExplainedDescriptor, "outcome" | "why
     : { outcome: "limited", why: "its rule has a limit" };
 }
 
-function limitOf(limit: RateLimit, planned: PlannedDescriptor, { policy }: PlanContext): ExplainedLimit {
+function limitOf(
+  limit: RateLimit,
+  planned: PlannedDescriptor,
+  { policy, nowSeconds }: PlanContext,
+): ExplainedLimit {
   const { rule, unlimited, name, shadowMode, replaces, events } = limit;
   return {
     ...(rule === undefined ? {} : { rule: rule.fullKey }),
     override: rule === undefined,
     unlimited,
     ...(name === "" ? {} : { name }),
-    ...(unlimited ? {} : amountOf(limit)),
+    ...(unlimited ? {} : amountOf(limit, nowSeconds)),
     shadowMode,
     quotaMode: isQuota(planned, policy),
     replaces,

@@ -2,7 +2,7 @@ import { type Clock, steadyClock } from "../../base/clock.ts";
 import type { Counted } from "../algorithms/taken.ts";
 import { NoConfigurationError } from "../errors.ts";
 import { explain, type Explained } from "./explain.ts";
-import { instantText } from "../decision/window.ts";
+import { instantText, windowLength } from "../decision/window.ts";
 import type { Algorithm } from "../rule_source.ts";
 import type { Unit } from "../units.ts";
 import { matchLimit } from "../rules/match_rules.ts";
@@ -43,7 +43,10 @@ export type CounterState =
     readonly cacheKey: string;
     readonly limit: number;
     readonly unit: Unit | undefined;
+    /** Of the current window, where they differ. */
     readonly windowSeconds: number;
+    /** The time zone of the calendar that windows follow; absent for other windows. */
+    readonly timezone?: string;
     /** Absent for fixed windows. */
     readonly algorithm?: Algorithm;
     /** Of a token bucket. */
@@ -140,7 +143,7 @@ function stateOf(
   { count, nowMs }: { readonly count: Counted; readonly nowMs: number },
 ): CounterState {
   if (hit === undefined) return { limited: false, reason: "unlimited", ...ruleName(limit) };
-  const { requestsPerUnit, unit, windowSeconds, conditional } = limit;
+  const { requestsPerUnit, unit, calendar, conditional } = limit;
   const freeMs = typeof count === "number" ? 0 : count.freeMs;
   return {
     limited: true,
@@ -150,7 +153,8 @@ function stateOf(
     cacheKey: hit.key,
     limit: requestsPerUnit,
     unit,
-    windowSeconds,
+    windowSeconds: windowLength(limit, isConditional(hit) ? 0 : hit.windowEnd - 1),
+    ...(calendar === undefined ? {} : { timezone: calendar.timezone }),
     ...usageOf(limit, count),
     resetsAt: instantText(isConditional(hit) ? Math.ceil((nowMs + freeMs) / 1_000) : hit.windowEnd),
   };

@@ -112,6 +112,7 @@ function isSameLimit(before: RateLimit | undefined, after: RateLimit | undefined
     before.requestsPerUnit === after.requestsPerUnit &&
     before.unit === after.unit &&
     before.windowSeconds === after.windowSeconds &&
+    before.calendar?.timezone === after.calendar?.timezone &&
     before.conditional?.algorithm === after.conditional?.algorithm &&
     before.conditional?.capacity === after.conditional?.capacity;
 }

@@ -1,5 +1,6 @@
 import { conditionalRule } from "./conditional_rule.ts";
 import { counterName } from "./cache_key.ts";
+import { CalendarWindows, isCalendarUnit } from "../algorithms/calendar_windows.ts";
 import { UNITS } from "../units.ts";
 import { compilePattern, PatternIndex } from "./pattern_index.ts";
 import { checkSources, type SourceChecks } from "./rule_check.ts";
@@ -17,23 +18,33 @@ export interface FlatDescriptor extends RuleSource {
 
 type FlatLimit = Omit<RateLimitSource, "at" | "path">;
 
+/** The compilation of limits without their own choice. */
+export interface CompileOptions {
+  /** True if windows of a month or a year follow the calendar in UTC. */
+  readonly calendarMonths?: boolean | undefined;
+}
+
 /** Checks the sources and compiles them; no rules if there is an error. */
 export function compileRules(
   sources: readonly DomainSource[],
-  checks: SourceChecks = {},
+  options: SourceChecks & CompileOptions = {},
 ): { rules: Rules | undefined; problems: Problem[] } {
-  const problems = checkSources(sources, checks);
+  const problems = checkSources(sources, options);
   if (problems.some((problem) => problem.severity === "error")) return { rules: undefined, problems };
   const builder = new RulesBuilder();
-  Array.from(addSources(builder, sources));
+  Array.from(addSources(builder, sources, options));
   return { rules: builder.finish(), problems };
 }
 
 /** Adds sources without errors in steps of one rule. */
-export function* addSources(builder: RulesBuilder, sources: readonly DomainSource[]): Generator<void> {
+export function* addSources(
+  builder: RulesBuilder,
+  sources: readonly DomainSource[],
+  options: CompileOptions,
+): Generator<void> {
   for (const { at, domain, descriptors } of sources) {
     builder.domain(domain, placeOf(at).file);
-    for (const descriptor of flatDescriptors(descriptors)) {
+    for (const descriptor of flatDescriptors(descriptors, options)) {
       builder.add(descriptor);
       yield;
     }
@@ -43,18 +54,27 @@ export function* addSources(builder: RulesBuilder, sources: readonly DomainSourc
 /** The descriptors in order, each followed by its nested ones. */
 export function* flatDescriptors(
   descriptors: readonly DescriptorSource[],
+  options: CompileOptions,
   depth = 0,
 ): Generator<FlatDescriptor> {
   for (const { at, path: _path, descriptors: nested, rateLimit: block, ...descriptor } of descriptors) {
     const { line } = placeOf(at);
-    yield { ...descriptor, depth, line, rateLimit: block === undefined ? undefined : flatLimit(block) };
-    yield* flatDescriptors(nested, depth + 1);
+    const rateLimit = block === undefined ? undefined : flatLimit(block, options);
+    yield { ...descriptor, depth, line, rateLimit };
+    yield* flatDescriptors(nested, options, depth + 1);
   }
 }
 
-function flatLimit({ at: _at, path: _path, ...block }: RateLimitSource): FlatLimit {
-  return block;
+function flatLimit(
+  { at: _at, path: _path, ...block }: RateLimitSource,
+  { calendarMonths = false }: CompileOptions,
+): FlatLimit {
+  const { unit, unitMultiplier, algorithm, calendar } = block;
+  const isMonth = (unit === "MONTH" || unit === "YEAR") && unitMultiplier === 1 && algorithm === undefined;
+  return calendarMonths && isMonth && calendar === undefined ? { ...block, calendar: IN_UTC } : block;
 }
+
+const IN_UTC = { timezone: "UTC" };
 
 type OpenTable = Map<string, OpenKeyRules>;
 
@@ -82,6 +102,7 @@ export class RulesBuilder {
   readonly #metricKeys = new Map<string, string>();
   /** Deduplicates texts: rules from another thread have their own copies. */
   readonly #texts = new Map<string, string>();
+  readonly #calendars = new Map<string, CalendarWindows>();
   #places: Place[] = [];
   #nodeCount = 0;
   #domain = "";
@@ -133,6 +154,18 @@ export class RulesBuilder {
     return text;
   }
 
+  /** One for all limits with the same windows, so that each window is found once. */
+  #calendarOf({ unlimited, unit, unitMultiplier, calendar = false }: FlatLimit): CalendarWindows | undefined {
+    if (unlimited || calendar === false || !isCalendarUnit(unit)) return undefined;
+    const { timezone } = calendar;
+    const name = `${unitMultiplier} ${unit} ${timezone}`;
+    let windows = this.#calendars.get(name);
+    if (windows === undefined) {
+      this.#calendars.set(name, windows = new CalendarWindows(unit, unitMultiplier, timezone));
+    }
+    return windows;
+  }
+
   #limit(
     descriptor: FlatDescriptor,
     source: FlatLimit,
@@ -140,7 +173,8 @@ export class RulesBuilder {
   ): RateLimit {
     const { unlimited, requestsPerUnit, replaces, algorithm } = source;
     const [unit, name] = [this.#shared(source.unit), this.#shared(source.name)];
-    const windowSeconds = windowOf(source);
+    const calendar = this.#calendarOf(source);
+    const windowSeconds = calendar?.longestSeconds ?? windowOf(source);
     const rule = ruleOf(descriptor, {
       domain: this.#domain,
       file: this.#file,
@@ -152,6 +186,7 @@ export class RulesBuilder {
       requestsPerUnit,
       unit: unlimited ? undefined : unit,
       windowSeconds,
+      calendar,
       conditional: algorithm === undefined
         ? undefined
         : conditionalRule(algorithm, { requestsPerUnit, windowSeconds }),

@@ -1,4 +1,5 @@
 import type { CurrentLimit } from "../decision.ts";
+import type { CalendarWindows } from "../algorithms/calendar_windows.ts";
 import type { ConditionalLimit } from "../algorithms/conditional_limit.ts";
 import type { Unit } from "../units.ts";
 import type { Pattern, PatternIndex } from "./pattern_index.ts";
@@ -11,8 +12,10 @@ export interface RateLimit {
   readonly requestsPerUnit: number;
   /** Undefined with `unlimited` and `concurrency`. */
   readonly unit: Unit | undefined;
-  /** The lease of a `concurrency` limit. */
+  /** The lease of a `concurrency` limit; the longest window of a calendar. */
   readonly windowSeconds: number;
+  /** Undefined if all windows have the same length. */
+  readonly calendar: CalendarWindows | undefined;
   /** Undefined for fixed windows. */
   readonly conditional: ConditionalRule | undefined;
   readonly unlimited: boolean;

@@ -3,17 +3,18 @@ import type { ConditionalRule, RateLimit, Rules } from "./rules.ts";
 
 /** A limit in short, such as `5 per MINUTE`, `5 per 2 MINUTES` or `20 in flight`. */
 export function limitText(
-  { unlimited, unit, requestsPerUnit, windowSeconds, conditional }: Pick<
+  { unlimited, unit, requestsPerUnit, windowSeconds, calendar, conditional }: Pick<
     RateLimit,
-    "unlimited" | "unit" | "requestsPerUnit" | "windowSeconds" | "conditional"
+    "unlimited" | "unit" | "requestsPerUnit" | "windowSeconds" | "calendar" | "conditional"
   >,
 ): string {
   if (unlimited) return "unlimited";
   if (conditional?.algorithm === "concurrency") return `${requestsPerUnit} in flight`;
-  const multiplier = unitMultiplier(unit, windowSeconds);
+  const multiplier = calendar?.multiplier ?? unitMultiplier(unit, windowSeconds);
   const name = unit ?? "UNKNOWN";
   const algorithm = conditional === undefined ? "" : `, ${algorithmText(conditional)}`;
-  return `${requestsPerUnit} per ${multiplier === 1 ? name : `${multiplier} ${name}S`}${algorithm}`;
+  const zone = calendar === undefined ? "" : `, calendar of ${calendar.timezone}`;
+  return `${requestsPerUnit} per ${multiplier === 1 ? name : `${multiplier} ${name}S`}${zone}${algorithm}`;
 }
 
 function algorithmText({ algorithm, capacity }: ConditionalRule): string {
@@ -27,12 +28,14 @@ export function rulesText(rules: Rules | undefined, version = ""): string {
 }
 
 function ruleText(limit: RateLimit): string {
-  const { unit, requestsPerUnit, windowSeconds, shadowMode, quotaMode, onCacheFailure, rule, conditional } =
+  const { unit, requestsPerUnit, windowSeconds, calendar, shadowMode, quotaMode, onCacheFailure, rule } =
     limit;
-  const multiplier = unitMultiplier(unit, windowSeconds);
+  const { conditional } = limit;
+  const multiplier = calendar?.multiplier ?? unitMultiplier(unit, windowSeconds);
   return `${rule?.fullKey ?? ""}: unit=${unit ?? "UNKNOWN"} requests_per_unit=${requestsPerUnit}, ` +
     `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}` +
     (multiplier === 1 ? "" : `, unit_multiplier: ${multiplier}`) +
+    (calendar === undefined ? "" : `, calendar: true, timezone: ${calendar.timezone}`) +
     (conditional === undefined ? "" : `, algorithm: ${conditional.algorithm}`) +
     (conditional?.algorithm === "token_bucket" ? `, burst: ${conditional.capacity}` : "") +
     (conditional?.algorithm === "concurrency" ? `, lease: ${windowSeconds}s` : "") +

@@ -175,6 +175,7 @@ const COUNTERS: Readonly<Record<string, readonly [label: string, word: string]>>
 
 function amountOf(limit: Fields): Child[] {
   const seconds = numberOf(limit, "windowSeconds") ?? 0;
+  const zone = textOf(limit, "timezone");
   const perUnit = `${countText(numberOf(limit, "requestsPerUnit") ?? 0)} per ${
     textOf(limit, "unit").toLowerCase()
   } `;
@@ -189,7 +190,7 @@ function amountOf(limit: Fields): Child[] {
         note(`lease of ${numberOf(limit, "leaseSeconds") ?? 0} s `),
       ];
     default:
-      return [perUnit, note(`${seconds} s `)];
+      return [perUnit, note(zone === "" ? `${seconds} s ` : `calendar of ${zone}, ${seconds} s `)];
   }
 }
 

@@ -13,6 +13,7 @@ const CASES: readonly (readonly [env: Readonly<Record<string, string>>, policy: 
   [{ NEAR_LIMIT_RATIO: "0.5" }, { nearLimitRatio: 0.5 }],
   [{ SHADOW_MODE: "true" }, { shadowMode: true }],
   [{ QUOTA_MODE: "true" }, { quotaMode: true }],
+  [{ USE_CALENDAR_MONTH_RATE_LIMIT: "true" }, { calendarMonths: true }],
   [{ STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: "true" }, { stopIncrementWhenOverLimit: true }],
   [{ CACHE_ON_FAILURE: "local" }, { onCacheFailure: "local" }],
   [{ LIMIT_LIMIT_HEADER: "x-most" }, {}],

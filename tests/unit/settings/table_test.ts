@@ -165,6 +165,7 @@ const GOLDEN: Readonly<Record<SettingName, Row>> = {
   NEAR_LIMIT_RATIO: ratio(0.8),
   SHADOW_MODE: flag(false),
   QUOTA_MODE: flag(false),
+  USE_CALENDAR_MONTH_RATE_LIMIT: flag(false),
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: flag(false),
   RESPONSE_DYNAMIC_METADATA: flag(false),
   LIMIT_RESPONSE_HEADERS_ENABLED: flag(false),

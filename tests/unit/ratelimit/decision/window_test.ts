@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import { UNIT_NAMES, unitOfName, unitOfNumber, UNITS } from "../../../../src/ratelimit/units.ts";
-import { secondsUntilReset, windowStart } from "../../../../src/ratelimit/decision/window.ts";
+import { secondsUntilReset, windowOf } from "../../../../src/ratelimit/decision/window.ts";
 
 /** now, window in seconds, start, seconds until the reset. */
 const WINDOWS: readonly [number, number, number, number][] = [
@@ -13,7 +13,9 @@ const WINDOWS: readonly [number, number, number, number][] = [
 
 for (const [now, seconds, start, reset] of WINDOWS) {
   Deno.test(`window of ${seconds} s at ${now}`, () => {
-    assertEquals([windowStart(now, seconds), secondsUntilReset(now, seconds)], [start, reset]);
+    const windows = { windowSeconds: seconds, calendar: undefined };
+    assertEquals(windowOf(windows, now), { start, end: start + seconds });
+    assertEquals(secondsUntilReset(windows, now), reset);
   });
 }
 

@@ -1,12 +1,16 @@
 import type { Algorithm } from "../rule_source.ts";
 import type { Unit } from "../units.ts";
-import type { RateLimit } from "./rules.ts";
+import type { RateLimit } from "../rules/rules.ts";
+import { windowLength } from "./window.ts";
 
 /** The amount that a limit allows, as JSON. */
 export interface LimitAmount {
   readonly requestsPerUnit?: number;
   readonly unit?: Unit;
+  /** Of the current window, where they differ. */
   readonly windowSeconds?: number;
+  /** The time zone of the calendar that windows follow; absent for other windows. */
+  readonly timezone?: string;
   /** Absent for fixed windows. */
   readonly algorithm?: Algorithm;
   /** Of a token bucket. */
@@ -16,10 +20,13 @@ export interface LimitAmount {
   readonly leaseSeconds?: number;
 }
 
-/** The amount of a limit that is not unlimited. */
-export function amountOf({ requestsPerUnit, unit, windowSeconds, conditional }: RateLimit): LimitAmount {
+/** The amount of a limit that is not unlimited, at this time. */
+export function amountOf(limit: RateLimit, nowSeconds: number): LimitAmount {
+  const { requestsPerUnit, unit, calendar, conditional } = limit;
+  const windowSeconds = windowLength(limit, nowSeconds);
   const algorithm = conditional === undefined ? {} : { algorithm: conditional.algorithm };
   if (unit === undefined) return { ...algorithm, maxInFlight: requestsPerUnit, leaseSeconds: windowSeconds };
   const burst = conditional?.algorithm === "token_bucket" ? { burst: conditional.capacity } : {};
-  return { requestsPerUnit, unit, windowSeconds, ...algorithm, ...burst };
+  const zone = calendar === undefined ? {} : { timezone: calendar.timezone };
+  return { requestsPerUnit, unit, windowSeconds, ...zone, ...algorithm, ...burst };
 }
