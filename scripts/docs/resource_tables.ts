@@ -5,7 +5,7 @@ import { ENDPOINT_FIELDS } from "../../src/webhooks/resources/endpoint.ts";
 import { EVENTS } from "../../src/webhooks/resources/event.ts";
 import { EXECUTIONS } from "../../src/webhooks/resources/execution.ts";
 import { type Field, type Fields, LIST_PARAMETERS, newFields } from "../../src/webhooks/resources/field.ts";
-import { TRIGGER_VERIFICATION } from "../../src/webhooks/resources/trigger.ts";
+import { TRIGGER_VERIFICATION } from "../../src/webhooks/resources/trigger_verification.ts";
 import { type GeneratedPage, pagePart, table } from "./generated_page.ts";
 
 /** The tables of the fields of resources. */
@@ -20,9 +20,13 @@ export const RESOURCE_TABLES: readonly GeneratedPage[] = [
   }),
 ];
 
-/** Fields that can be set, each with its arguments and flags in the commands of a group. */
+/** Fields that can be set, each with its arguments and flags in the commands of a group, and those of objects in them. */
 function settingTable(group: string, fields: Fields, outer = ""): string {
-  const rows = Object.entries(fields).map(([name, field]) => {
+  const inner = Object.entries(fields).flatMap(([name, { type, fields = {} }]): [string, Field][] => {
+    if (type !== "verification") return [];
+    return Object.entries(fields).map(([key, field]) => [`${name}.${key}`, field]);
+  });
+  const rows = [...Object.entries(fields), ...inner].map(([name, field]) => {
     return [
       `\`${name}\``,
       flagsCell(group, `${outer}${name}`),
@@ -40,13 +44,16 @@ function flagsCell(group: string, path: string): string {
     return Object.entries(fields).filter(([, field]) => field === path).map(([name]) => `\`${name}\``);
   });
   const bodyFlags = commands.flatMap(({ flags }) => {
-    return Object.entries(flags).filter(([, { into, field }]) => into === "body" && field === path);
+    return Object.entries(flags).filter(([, { into, field, moved }]) => {
+      return into === "body" && (field === path || moved?.field === path);
+    });
   });
   const flags = bodyFlags.map(([name]) => `\`--${name}\``);
   return [...new Set([...args, ...flags])].join(", ");
 }
 
 function valuesCell({ type, choices, min, max }: Field): string {
+  if (type === "header") return "";
   if (choices !== undefined) return choices.map((choice) => `\`${choice}\``).join(", ");
   if (type === "flag") return "`true`, `false`";
   if (max === undefined) return "";

@@ -33,7 +33,7 @@ export async function callOfCommand(
   }
   for (const [name, flag] of Object.entries(command.flags)) {
     const value = await valueOf(name, flag, given.flags, sources);
-    if (value !== undefined) parts.put(flag, value, `--${name}`);
+    if (value !== undefined) parts.put(placed(flag, given.flags), value, `--${name}`);
     else if (flag.isRequired === true) refuseUnlessInstead(command, name, flag.instead, given);
   }
   for (const flag of Object.values(command.flags)) {
@@ -44,6 +44,12 @@ export async function callOfCommand(
   }
   const { query, headers, body } = parts;
   return { method: command.method, path: pathOf(command, given), query, headers, body };
+}
+
+/** A flag with the field that the other flags give it. */
+function placed(flag: CallFlag, given: GivenFlags): Pick<CallFlag, "into" | "field"> {
+  const { moved, into } = flag;
+  return moved !== undefined && given.text(moved.flag) === moved.value ? { into, field: moved.field } : flag;
 }
 
 function refuseUnlessInstead(
@@ -93,14 +99,22 @@ class CallParts {
     this.#takenBy.set(place, by);
     if (into === "query") this.query[field] = String(value);
     else if (into === "header") this.headers[field] = String(value);
-    else this.#putField(field, value);
+    else putField(this.#body, field.split("."), value);
   }
+}
 
-  #putField(field: string, value: JsonValue): void {
-    const [outer = "", inner] = field.split(".");
-    if (inner === undefined) this.#body[outer] = value;
-    else this.#body[outer] = { ...this.#body[outer] as JsonObject | undefined, [inner]: value };
+function putField(
+  object: Record<string, JsonValue>,
+  [name = "", ...inner]: string[],
+  value: JsonValue,
+): void {
+  if (inner.length === 0) {
+    object[name] = value;
+    return;
   }
+  const nested = { ...object[name] as JsonObject | undefined };
+  putField(nested, inner, value);
+  object[name] = nested;
 }
 
 async function valueOf(

@@ -9,7 +9,8 @@ import {
 } from "../webhooks/resources/endpoint.ts";
 import { EVENT_KEYS, EVENT_RECEIVER, EVENTS } from "../webhooks/resources/event.ts";
 import { EXECUTIONS } from "../webhooks/resources/execution.ts";
-import { TRIGGERS, VERIFICATION_SECRET } from "../webhooks/resources/trigger.ts";
+import { TRIGGERS } from "../webhooks/resources/trigger.ts";
+import { VERIFICATION_SECRET } from "../webhooks/resources/trigger_verification.ts";
 import {
   action,
   type AdministrationCommand,
@@ -20,7 +21,13 @@ import {
   remove,
   show,
 } from "./administration_verbs.ts";
-import { type CallFlag, type CallFlags, flagsOf, payloadFlags } from "./administration_flags.ts";
+import {
+  type CallFlag,
+  type CallFlags,
+  flagsOf,
+  payloadFlags,
+  withCustomPlaces,
+} from "./administration_flags.ts";
 import { COUNTER_COMMANDS } from "./counter_commands.ts";
 
 /** The groups of commands. */
@@ -80,11 +87,16 @@ const NEW_TRIGGER = create(TRIGGERS, "create", {
   doc: "create a trigger and show its key or secret once",
 });
 
+const TRIGGER_CHANGE = change(TRIGGERS);
+
 const TRIGGER_COMMANDS: readonly AdministrationCommand[] = [
   list(TRIGGERS),
-  { ...NEW_TRIGGER, flags: { ...NEW_TRIGGER.flags, ...flagsOf(VERIFICATION_SECRET, "body", "verify.") } },
+  {
+    ...NEW_TRIGGER,
+    flags: { ...withCustomPlaces(NEW_TRIGGER.flags), ...flagsOf(VERIFICATION_SECRET, "body", "verify.") },
+  },
   show(TRIGGERS),
-  change(TRIGGERS),
+  { ...TRIGGER_CHANGE, flags: withCustomPlaces(TRIGGER_CHANGE.flags) },
   remove(TRIGGERS, " with its keys and secrets; its executions remain"),
   {
     ...action(TRIGGERS, "call", {

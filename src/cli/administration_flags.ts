@@ -3,6 +3,7 @@ import { type JsonObject, type JsonValue, parseJson } from "../base/exact_json.t
 import { compact, JsonText } from "../base/json_text.ts";
 import { parseMoment, timeText } from "../base/rfc3339.ts";
 import type { Field, Fields, FieldType } from "../webhooks/resources/field.ts";
+import { CUSTOM_PLACES } from "../webhooks/resources/trigger_verification.ts";
 import type { CommandFlag } from "./command.ts";
 import { FlagError, headerOf } from "./flags.ts";
 
@@ -11,6 +12,8 @@ export interface CallFlag extends CommandFlag {
   readonly into: "query" | "body" | "header";
   /** Name of the parameter, header or field; `outer.inner` for a nested field. */
   readonly field: string;
+  /** The field in place of that, where another flag has a value. */
+  readonly moved?: { readonly flag: string; readonly value: string; readonly field: string } | undefined;
   /** Parses its texts, one unless it is repeated; the text itself when absent. Throws a `FlagError`. */
   readonly read?: ((texts: readonly string[], now: number) => JsonValue) | undefined;
   /** The value that a boolean flag sends; its own value when absent. */
@@ -105,6 +108,21 @@ export function clearingFlags(fields: Fields): CallFlags {
     return clear === undefined ? [] : [[clear[0], booleanFlag(name, clear[1], null)] as const];
   });
   return Object.fromEntries(flags);
+}
+
+/** The fields of `verify` have the same flags with `custom`, which has them in other places. */
+export function withCustomPlaces(flags: CallFlags): CallFlags {
+  const moves = Object.entries(CUSTOM_PLACES);
+  const places = new Map<string, string>(moves.map(([from, to]) => [`verify.${from}`, `verify.${to}`]));
+  const targets = new Set(places.values());
+  const kept = Object.entries(flags).filter(([, { field }]) => !targets.has(field));
+  return Object.fromEntries(kept.map(([name, flag]) => {
+    const field = places.get(flag.field);
+    return [
+      name,
+      field === undefined ? flag : { ...flag, moved: { flag: "verify", value: "custom", field } },
+    ];
+  }));
 }
 
 function optional(fields: Fields): Fields {

@@ -239,6 +239,7 @@ function workerOptions(
     workflowEnv: Object.fromEntries(settings.WORKFLOW_ENV.map((name) => [name, Deno.env.get(name)])),
     workflowAllowCidrs: settings.WORKFLOW_ALLOW_CIDRS,
     maxRunning: settings.WORKFLOW_MAX_RUNNING,
+    publicUrl: settings.TRIGGER_PUBLIC_URL,
     isTraced: settings.TRACING_ENABLED,
     version,
   };

@@ -73,6 +73,14 @@ export function parseHttpUrl(text: string): Parsed<string> {
   return good ? { value: text } : { expected: "a URL that starts with http:// or https://" };
 }
 
+/** Takes a URL that others call, without user, query and fragment; a slash at its end is removed. */
+export function parsePublicUrl(text: string): Parsed<string> {
+  const url = "value" in parseHttpUrl(text) ? new URL(text) : undefined;
+  const isPlain = url !== undefined && `${url.username}${url.password}` === "" && !/[?#\s]/.test(text);
+  if (!isPlain) return { expected: "a URL that starts with http:// or https://, without user and query" };
+  return { value: text.replace(/\/+$/, "") };
+}
+
 /** Takes the URL of a proxy; its scheme is http. */
 export function parseProxyUrl(text: string): Parsed<string> {
   return /^http:/i.test(text) && "value" in parseHttpUrl(text)

@@ -1,5 +1,5 @@
 import { isPostgresAddress } from "../base/postgres_address.ts";
-import { listenAddress, parseCidr, parseHttpUrl, parseProxyUrl } from "./address_parsers.ts";
+import { listenAddress, parseCidr, parseHttpUrl, parseProxyUrl, parsePublicUrl } from "./address_parsers.ts";
 import { parseNamedToken } from "./administrator_tokens.ts";
 import { listOf, parseAesKey, parseBearerToken, parsePath, parseVariableName } from "./parsers.ts";
 import { count, file, inGroup, time } from "./rows.ts";
@@ -138,6 +138,13 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     whenUnset: "the HTTP port",
     doc: "Separate address for triggers and `POST /api/v1/events`: `host:port`, or `:port` for every " +
       "interface. The HTTP port then does not serve them.",
+  },
+  TRIGGER_PUBLIC_URL: {
+    parse: parsePublicUrl,
+    whenUnset: "signatures that cover the URL are rejected",
+    doc:
+      "URL at which senders reach the address of triggers, such as `https://hooks.example.com`, with the " +
+      "path that a proxy removes, if any. Signatures that cover the URL of the call (`{url}`) require it.",
   },
 });
 

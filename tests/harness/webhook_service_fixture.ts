@@ -159,7 +159,9 @@ export class WebhookBed implements AsyncDisposable {
   ): Promise<Seen> {
     const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
     const sent = Object.entries({ "content-type": "application/json", ...headers });
-    const call = { requestId: this.requestId(), name, headers: sent, body: bytes, maxBodyBytes: 1_048_576 };
+    const requestId = this.requestId();
+    const target = `/api/v1/workflows/triggers/${name}`;
+    const call = { requestId, name, target, headers: sent, body: bytes, maxBodyBytes: 1_048_576 };
     return seen(await this.service.acceptSignedTrigger(call));
   }
 

@@ -107,6 +107,7 @@ async function callTrigger(
     if (!(body instanceof Uint8Array)) return refused(call, apiProblem(body));
     return await options.calls.acceptSignedTrigger({
       ...caller,
+      target: `${url.pathname}${url.search}`,
       headers: [...request.headers],
       repeated: repeatedHeaders(request),
       body,

@@ -9,4 +9,9 @@ export {
 } from "../../webhooks/resources/endpoint.ts";
 export { EVENT_KEYS, EVENTS, POSTED_EVENT } from "../../webhooks/resources/event.ts";
 export { EXECUTION_DETAILS, EXECUTIONS } from "../../webhooks/resources/execution.ts";
-export { TRIGGERS, VERIFICATION_SECRET } from "../../webhooks/resources/trigger.ts";
+export { TRIGGERS } from "../../webhooks/resources/trigger.ts";
+export {
+  CUSTOM_PLACES,
+  CUSTOM_SIGNATURE,
+  VERIFICATION_SECRET,
+} from "../../webhooks/resources/trigger_verification.ts";

@@ -4,15 +4,17 @@ import { type Fields, fieldsOf, recordsOf, textOf, timeOf } from "./fields.ts";
 import { code, moment } from "./pieces.ts";
 import { actionButton, type RecordAction, type Row } from "./record_action.ts";
 import { type RecordField, requestFields } from "./record_form.ts";
-import { TRIGGERS, VERIFICATION_SECRET } from "./resources.ts";
+import { CUSTOM_PLACES, CUSTOM_SIGNATURE, TRIGGERS, VERIFICATION_SECRET } from "./resources.ts";
 
 const GENERIC = "hmac-sha256";
+const CUSTOM = "custom";
 const SCHEMES: readonly (readonly [scheme: string, label: string])[] = [
   ["github", "GitHub signature"],
   ["stripe", "Stripe signature"],
   ["shopify", "Shopify signature"],
   ["standard-webhooks", "Standard Webhooks signature"],
   [GENERIC, "another HMAC-SHA256 signature"],
+  [CUSTOM, "a signature of a text that you describe"],
 ];
 const TIMED: readonly string[] = ["stripe", "standard-webhooks"];
 
@@ -77,14 +79,25 @@ export function rotateSecretAction({ parts: { api, dialogs }, record, path, refr
   return { label: "Rotate", spoken: `Rotate the secret of ${name}`, run: () => void ask() };
 }
 
+const VERIFY = TRIGGERS.fields["verify"]?.fields ?? {};
+/** Those of objects in it, by their paths. */
+const INNER = Object.entries(VERIFY).flatMap(([outer, { fields = {} }]) => {
+  return Object.entries(fields).map(([name, field]) => [`${outer}.${name}`, field] as const);
+});
+
 /** The fields of a new trigger that describe how its calls are signed. */
 export const VERIFY_FIELDS: readonly RecordField[] = requestFields({
-  ...TRIGGERS.fields["verify"]?.fields,
+  ...VERIFY,
+  ...Object.fromEntries(INNER),
   ...VERIFICATION_SECRET,
 }, {
   scheme: { choices: [["", "a key"], ...SCHEMES], required: false },
-  // Blanks are part of it.
+  encoding: { choices: CUSTOM_SIGNATURE.encoding.choices.map((choice) => [choice, choice]) },
+  // Blanks are part of them.
   prefix: { parse: (text) => text },
+  signed: { parse: (text) => text },
+  "signature.list": { parse: (text) => text },
+  "time.prefix": { parse: (text) => text },
 }).map((field) => ({
   ...field,
   name: `verify.${field.name}`,
@@ -94,11 +107,17 @@ export const VERIFY_FIELDS: readonly RecordField[] = requestFields({
 /** Each scheme has its fields. */
 function isUsed(name: string, values: Fields): boolean {
   const scheme = textOf(values, "verify.scheme");
+  const isSet = (...names: string[]) => names.some((one) => textOf(values, `verify.${one}`).trim() !== "");
   if (name === "scheme") return true;
   if (name === "secret") return scheme !== "";
-  if (name !== "toleranceSeconds") return scheme === GENERIC;
-  return TIMED.includes(scheme) ||
-    scheme === GENERIC && textOf(values, "verify.timestampHeader").trim() !== "";
+  if (name === "toleranceSeconds") {
+    return TIMED.includes(scheme) || scheme === GENERIC && isSet("timestampHeader") ||
+      scheme === CUSTOM && isSet("timestampHeader", "time.prefix", "time.field");
+  }
+  if (Object.hasOwn(CUSTOM_PLACES, name)) return scheme === GENERIC || scheme === CUSTOM;
+  if (name === "time.unit") return scheme === CUSTOM && isSet("timestampHeader", "time.prefix", "time.field");
+  if (name === "secretEncoding") return scheme === CUSTOM && textOf(values, "verify.algorithm") !== "ed25519";
+  return scheme === CUSTOM;
 }
 
 /** Moves the fields of the signature into `verify`, which is absent where callers show a key. */
@@ -106,9 +125,15 @@ export function withVerification(body: Fields): Fields {
   const entries = Object.entries(body);
   const isOfVerify = ([name]: readonly [string, unknown]) => name.startsWith("verify.");
   const rest = Object.fromEntries(entries.filter((entry) => !isOfVerify(entry)));
-  if (textOf(body, "verify.scheme") === "") return rest;
-  const verify = entries.filter(isOfVerify)
-    .map(([name, value]) => [name.slice("verify.".length), value] as const)
-    .filter(([name, value]) => isUsed(name, body) && value !== "" && value !== null);
-  return { ...rest, verify: Object.fromEntries(verify) };
+  const scheme = textOf(body, "verify.scheme");
+  if (scheme === "") return rest;
+  const verify: Record<string, unknown> = {};
+  for (const [path, value] of entries.filter(isOfVerify)) {
+    const name = path.slice("verify.".length);
+    if (!isUsed(name, body) || value === "" || value === null) continue;
+    const place = scheme === CUSTOM ? CUSTOM_PLACES[name] ?? name : name;
+    const [outer = "", inner] = place.split(".");
+    verify[outer] = inner === undefined ? value : { ...fieldsOf(verify[outer]), [inner]: value };
+  }
+  return { ...rest, verify };
 }

@@ -17,14 +17,9 @@ import {
 import type { AuditEntry, Execution, Trigger, WorkflowVersion } from "../model/records.ts";
 import { CONTINUE, type SignedTriggerCall, type TriggerCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
-import {
-  type CallHeaders,
-  deliveryIdOf,
-  eventOf,
-  idHeaderOf,
-  isPing,
-  type SignatureRefusal,
-} from "../model/trigger_verification.ts";
+import type { CallHeaders } from "../model/signature_header.ts";
+import { deliveryIdOf, eventOf, idHeadersOf, isPing } from "../model/signed_delivery.ts";
+import type { SignatureRefusal } from "../model/trigger_verification.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import { SignedCalls, type SignedCallsOptions } from "./signed_calls.ts";
 import { checkLimit, limitDescriptors } from "./trigger_limit.ts";
@@ -110,7 +105,7 @@ export class TriggerAcceptor {
     const { repeated = [] } = call;
     const isJson = isJsonType(headers.get("content-type")) && !repeated.includes("content-type");
     if (!isJson) throw new WebhookRefusal(WRONG_TYPE);
-    const keyHeaders = [idHeaderOf(trigger.verify), "idempotency-key"];
+    const keyHeaders = [...idHeadersOf(trigger.verify), "idempotency-key"];
     const repeatedKey = repeated.find((name) => keyHeaders.includes(name));
     if (repeatedKey !== undefined) throw new WebhookRefusal(repeatedKeyProblem(repeatedKey));
     const body = textOf(call, headers);

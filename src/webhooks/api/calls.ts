@@ -38,6 +38,8 @@ export interface TriggerCall extends CallContent {
 /** A call of a trigger without a bearer token, whose signature decides. */
 export interface SignedTriggerCall {
   readonly requestId: string;
+  /** The path and the query, as they came. */
+  readonly target: string;
   /** The part of the path behind `triggers/`, as it came. */
   readonly name: string;
   /** Names in lower case; repeated headers are joined by a comma and a space. */

@@ -116,10 +116,11 @@ const READERS: Readonly<Partial<Record<FieldType, Reader>>> = {
   url: readText,
   secret: readText,
   header(value, place) {
-    const header = readText(value, place);
-    if (new RegExp(SIGNED_HEADER).test(header)) return header.toLowerCase();
-    const isOwn = HTTP_HEADERS.includes(header.toLowerCase());
-    throw expected(place, isOwn ? "a header that HTTP does not define" : "1 to 64 letters, digits and -");
+    const { max = 1 } = place.field;
+    const text = readText(value, { ...place, field: { ...place.field, max: MAX_TEXT_LENGTH } });
+    const names = max === 1 ? [text] : text.split(/, ?/);
+    if (names.length > max) throw expected(place, `at most ${max} headers`);
+    return names.map((name) => readHeaderName(name, place)).join(", ");
   },
   choice(value, place) {
     const { choices = [] } = place.field;
@@ -201,6 +202,12 @@ function readText(value: JsonValue, place: Place): string {
   if (pattern !== undefined && !new RegExp(pattern).test(value)) throw expected(place, form);
   if (value.length < min) throw expected(place, "a text that is not empty");
   return value;
+}
+
+function readHeaderName(header: string, place: Place): string {
+  if (new RegExp(SIGNED_HEADER).test(header)) return header.toLowerCase();
+  const isOwn = HTTP_HEADERS.includes(header.toLowerCase());
+  throw expected(place, isOwn ? "a header that HTTP does not define" : "1 to 64 letters, digits and -");
 }
 
 function readInteger(value: JsonValue, place: Place): number {

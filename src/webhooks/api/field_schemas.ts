@@ -35,8 +35,9 @@ export const HTTP_HEADERS = [
   ...["accept", "connection", "content-encoding", "content-length", "content-type", "expect", "host"],
   ...["keep-alive", "te", "trailer", "transfer-encoding", "upgrade"],
 ];
+const HEADER_NAME = `(?!(?:${inAnyCase(HTTP_HEADERS.join("|"))})(?:,|$))[A-Za-z0-9-]{1,64}`;
 /** The name of a header of a signed call. */
-export const SIGNED_HEADER = `^(?!(?:${inAnyCase(HTTP_HEADERS.join("|"))})$)[A-Za-z0-9-]{1,64}$`;
+export const SIGNED_HEADER = `^${HEADER_NAME}$`;
 
 const KINDS = `^(?:\\*|(?=[^*]{1,${MAX_KIND_LENGTH}}(?:\\.\\*)?$)${KIND_TEXT}(?:\\.\\*)?)$`;
 /** A character that a text in one line may have, and one that is no blank either. */
@@ -75,7 +76,10 @@ const SHAPES: Readonly<Record<FieldType, Shape>> = {
     });
   },
   url: ({ words, max = MAX_TEXT_LENGTH }) => textSchema(words, { maxLength: max, format: "uri" }),
-  header: ({ words }) => textSchema(words, { pattern: SIGNED_HEADER }),
+  header: ({ words, max = 1 }) => {
+    const others = max === 1 ? "" : `(?:, ?${HEADER_NAME}){0,${max - 1}}`;
+    return textSchema(words, { pattern: `^${HEADER_NAME}${others}$` });
+  },
   secret: ({ words, min = 1, max = MAX_TEXT_LENGTH }) => {
     const pattern = `^${VISIBLE}(?:${PRINTED}*${VISIBLE})?$`;
     return textSchema(words, { minLength: min, maxLength: max, pattern });

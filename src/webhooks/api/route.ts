@@ -22,6 +22,8 @@ export interface AdministrationParts {
   readonly clock: Clock;
   readonly newId: () => string;
   readonly randomBytes: (length: number) => Uint8Array;
+  /** `TRIGGER_PUBLIC_URL`, without a slash at its end. */
+  readonly publicUrl?: string | undefined;
   /** Why an endpoint may not have this URL; nothing when it may. */
   readonly urlProblem: (url: string) => Promise<string | undefined>;
   /** The dry run of an endpoint. */

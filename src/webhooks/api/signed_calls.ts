@@ -3,8 +3,9 @@ import type { Logger } from "../../base/log.ts";
 import { ThrottledLog } from "../../base/throttled_log.ts";
 import { OpenedTexts, type Unsealer } from "../deliveries/request.ts";
 import type { Trigger, TriggerSecret, TriggerVerification } from "../model/records.ts";
+import type { CallHeaders } from "../model/signature_header.ts";
+import { weaknessOf } from "../model/signed_delivery.ts";
 import {
-  type CallHeaders,
   SIGNATURE_REFUSALS,
   type SignatureRefusal,
   signatureRefusal,
@@ -23,6 +24,8 @@ export interface SignedCallsOptions {
   /** The time that senders sign; `clock` when absent. */
   readonly wallClock?: Pick<Clock, "now"> | undefined;
   readonly logger: Logger;
+  /** `TRIGGER_PUBLIC_URL`, without a slash at its end. */
+  readonly publicUrl?: string | undefined;
 }
 
 /** A trigger whose signature a call has. */
@@ -33,6 +36,7 @@ const ABSENT = { verify: { scheme: "github" }, secrets: ["there is no trigger"] 
 
 const LONGER_PATH = "the path has a slash after the name of the trigger";
 const MAX_SHOWN_NAME = 64;
+const WEAK_INTERVAL_MS = 3_600_000;
 
 /** The signature may be that of the secret that cannot be read, so the call is to be repeated later. */
 const UNREADABLE = unavailable(
@@ -46,12 +50,14 @@ export class SignedCalls {
   /** Every call of a trigger needs the same secrets. */
   readonly #opened: OpenedTexts;
   readonly #log: ThrottledLog;
+  readonly #weak: ThrottledLog;
   readonly #refusals = new Map<SignatureRefusal, number>();
 
   constructor(options: SignedCallsOptions) {
     this.#options = options;
     this.#opened = new OpenedTexts(options.secretBox);
     this.#log = new ThrottledLog(options.logger, options);
+    this.#weak = new ThrottledLog(options.logger, { ...options, intervalMs: WEAK_INTERVAL_MS });
   }
 
   /** Numbers of refused calls of existing triggers, by reason. */
@@ -61,10 +67,10 @@ export class SignedCalls {
 
   /** The trigger of a signed call; throws a `WebhookRefusal` that is the same for an unknown one. */
   async verify(
-    { name, body, repeated, requestId }: SignedTriggerCall,
+    { name, target, body, repeated, requestId }: SignedTriggerCall,
     headers: CallHeaders,
   ): Promise<SignedTrigger> {
-    const { store, clock, wallClock = clock } = this.#options;
+    const { store, clock, wallClock = clock, publicUrl } = this.#options;
     const now = wallClock.now();
     const trigger = await store.read(findSignedTrigger, name);
     if (trigger?.verify === undefined) {
@@ -77,8 +83,12 @@ export class SignedCalls {
       throw isLonger ? notFound(`this trigger: ${LONGER_PATH}`) : new WebhookRefusal(UNSIGNED);
     }
     const { secrets, failure } = await this.#open(trigger.secrets ?? []);
-    const refusal = await signatureRefusal(trigger.verify, { headers, repeated, body }, { secrets, now });
-    if (refusal === undefined) return { ...trigger, verify: trigger.verify };
+    const signed = { target, headers, repeated, body };
+    const refusal = await signatureRefusal(trigger.verify, signed, { secrets, now, publicUrl });
+    if (refusal === undefined) {
+      this.#warn(trigger.verify, { trigger: name });
+      return { ...trigger, verify: trigger.verify };
+    }
     if (failure !== undefined) {
       this.#log.error("secret", "Cannot verify a trigger call", { trigger: name, requestId, error: failure });
       throw new WebhookRefusal(UNREADABLE);
@@ -96,6 +106,13 @@ export class SignedCalls {
       secrets: opened.flatMap((one) => one.status === "fulfilled" ? [one.value] : []),
       failure: failed?.reason,
     };
+  }
+
+  /** At most once an hour: a call with a weak signature is accepted. */
+  #warn(verify: TriggerVerification, fields: { readonly trigger: string }): void {
+    const weakness = weaknessOf(verify);
+    if (weakness === undefined) return;
+    this.#weak.warning("weak", "Weak signature of a trigger call accepted", { ...fields, reason: weakness });
   }
 
   #note(

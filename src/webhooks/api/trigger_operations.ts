@@ -13,8 +13,8 @@ import {
   TRIGGER_FIELDS,
   TRIGGER_LIMIT,
   TRIGGERS,
-  VERIFICATION_SECRET,
 } from "../resources/trigger.ts";
+import { VERIFICATION_SECRET } from "../resources/trigger_verification.ts";
 import { MAX_KEY_LENGTH } from "./calls.ts";
 import { bodySchema, innerSchemas, onceSchema, recordSchema, sentSchemas } from "./field_schemas.ts";
 import type { AdministrationOperations, OperationAnswer, Operations } from "./operation.ts";

@@ -3,25 +3,39 @@ import {
   choiceSchema,
   closedSchema,
   type JsonSchema,
+  schemaOf,
   type SchemaProperties,
   textSchema,
 } from "../../base/json_schema.ts";
 import type { TriggerVerification } from "../model/records.ts";
-import { isBase64Secret } from "../model/signature.ts";
-import { isTimed, secretFormOf } from "../model/trigger_verification.ts";
+import { publicKeyBytes } from "../model/public_key.ts";
+import { isBase64Secret, SECRET_PREFIX } from "../model/signature.ts";
+import { schemeOf } from "../model/signature_scheme.ts";
+import { SIGNED_PATTERN } from "../model/signed_template.ts";
+import type { Sent } from "../resources/field.ts";
 import {
+  CUSTOM_ID,
+  CUSTOM_SIGNATURE,
+  CUSTOM_TIME,
   DEFAULT_TOLERANCE_SECONDS,
   TRIGGER_VERIFICATION,
   VERIFICATION_SECRET,
-} from "../resources/trigger.ts";
+} from "../resources/trigger_verification.ts";
+import { customVerification, type VerificationOptions } from "./custom_verification.ts";
 import { readFields } from "./field_reader.ts";
-import { sentSchemas } from "./field_schemas.ts";
+import { bodySchema, sentSchemas } from "./field_schemas.ts";
 import { invalidField } from "./problem.ts";
 
 const MIN_SECRET = VERIFICATION_SECRET.secret.min;
-/** The fields that only describe the scheme `hmac-sha256`. */
-const GENERIC_FIELDS = ["header", "prefix", "encoding", "timestampHeader", "idempotencyHeader"] as const;
+type FieldName = Exclude<keyof typeof TRIGGER_VERIFICATION, "scheme" | "toleranceSeconds">;
+/** The fields of schemes that no provider defines. */
+const OWN_FIELDS: Readonly<Partial<Record<TriggerVerification["scheme"], readonly FieldName[]>>> = {
+  "hmac-sha256": ["header", "prefix", "encoding", "timestampHeader", "idempotencyHeader"],
+  custom: ["signed", "algorithm", "secretEncoding", "signature", "time", "id"],
+};
+const OWNED = Object.values(OWN_FIELDS).flat();
 const NEW_VERIFICATION = { ...TRIGGER_VERIFICATION, ...VERIFICATION_SECRET };
+type SentVerification = Sent<typeof TRIGGER_VERIFICATION>;
 
 /** Schemas of verification, by name. */
 export function verificationSchemas(): SchemaProperties {
@@ -34,21 +48,53 @@ export function verificationSchemas(): SchemaProperties {
   return {
     NewTriggerVerification: schemeSchemas(secrets, { secret: base64 }),
     TriggerVerificationChange: schemeSchemas({}, {}),
+    TriggerSignature: bodySchema(CUSTOM_SIGNATURE),
+    TriggerSignedTime: oneOfSchemas(sentSchemas(CUSTOM_TIME), ["header", "prefix", "field"]),
+    TriggerDeliveryId: oneOfSchemas(sentSchemas(CUSTOM_ID), ["header", "field"]),
   };
+}
+
+/** One of some fields is required; the others are optional. */
+function oneOfSchemas(schemas: SchemaProperties, names: readonly string[]): JsonSchema {
+  const others = Object.entries(schemas).filter(([name]) => !names.includes(name));
+  const optional = Object.fromEntries(others);
+  return { anyOf: names.map((name) => closedSchema({ [name]: schemas[name] ?? {} }, optional)) };
 }
 
 /** The fields that each scheme has. */
 function schemeSchemas(secret: SchemaProperties, base64Secret: SchemaProperties): JsonSchema {
-  const { scheme: _, toleranceSeconds = {}, header = {}, ...others } = sentSchemas(TRIGGER_VERIFICATION);
+  const { scheme: _, toleranceSeconds = {}, header = {}, signed, ...others } = sentSchemas(
+    TRIGGER_VERIFICATION,
+  );
   const scheme = (...names: string[]) => ({ scheme: choiceSchema(names, "Scheme of the signature.") });
+  const { prefix = {}, encoding = {}, timestampHeader = {}, idempotencyHeader = {} } = others;
+  const { algorithm = {}, secretEncoding = {}, signature = {} } = others;
+  const generic = { prefix, encoding, timestampHeader, idempotencyHeader, toleranceSeconds };
+  const custom = {
+    algorithm,
+    secretEncoding,
+    time: schemaOf("TriggerSignedTime"),
+    id: schemaOf("TriggerDeliveryId"),
+    toleranceSeconds,
+  };
   return {
     anyOf: [
       closedSchema(scheme("github", "shopify"), secret),
       closedSchema(scheme("stripe"), { toleranceSeconds, ...secret }),
       closedSchema(scheme("standard-webhooks"), { toleranceSeconds, ...base64Secret }),
       {
-        ...closedSchema({ ...scheme("hmac-sha256"), header }, { ...others, toleranceSeconds, ...secret }),
+        ...closedSchema({ ...scheme("hmac-sha256"), header }, {
+          ...generic,
+          ...secret,
+        }),
         dependentRequired: { toleranceSeconds: ["timestampHeader"] },
+      },
+      {
+        ...closedSchema({ ...scheme("custom"), signed: { ...signed, pattern: SIGNED_PATTERN }, signature }, {
+          ...custom,
+          ...secret,
+        }),
+        dependentRequired: { toleranceSeconds: ["time"] },
       },
     ],
     description: "How calls are signed. A scheme cannot be changed later.",
@@ -58,49 +104,79 @@ function schemeSchemas(secret: SchemaProperties, base64Secret: SchemaProperties)
 /** The signatures of the calls of a new trigger, and the secret if it was given; undefined if they show a key. */
 export function sentVerification(
   object: JsonObject | undefined,
+  options: VerificationOptions,
 ): { readonly verify: TriggerVerification; readonly secret: string | undefined } | undefined {
   if (object === undefined) return undefined;
   const { secret, ...sent } = readFields(object, NEW_VERIFICATION, { prefix: "verify." });
-  const verify = verificationOf(sent);
+  const verify = verificationOf(sent, options);
   return { verify, secret: checkedSecret(secret, verify, "verify.secret") };
 }
 
 /** A changed verification, which replaces the one of the trigger; nothing where none was sent. */
-export function changedVerification(object: JsonObject | undefined): TriggerVerification | undefined {
+export function changedVerification(
+  object: JsonObject | undefined,
+  options: VerificationOptions,
+): TriggerVerification | undefined {
   if (object === undefined) return undefined;
-  return verificationOf(readFields(object, TRIGGER_VERIFICATION, { prefix: "verify." }));
+  return verificationOf(readFields(object, TRIGGER_VERIFICATION, { prefix: "verify." }), options);
 }
 
-/** The given secret of a scheme; nothing where none was given. */
+/** The given secret of a scheme, as it is stored; nothing where none was given, and Weir generates it. */
 export function checkedSecret(
   secret: string | undefined,
   verify: TriggerVerification,
   field = "secret",
 ): string | undefined {
-  if (secret === undefined) return undefined;
+  const { algorithm, secretEncoding } = schemeOf(verify);
+  if (secret === undefined) {
+    if (algorithm !== "ed25519") return undefined;
+    throw invalidField(field, "it is required: the public key of the sender");
+  }
   if (secret.trim() !== secret) throw invalidField(field, "it begins or ends with a blank");
   if (secret.length < MIN_SECRET) throw invalidField(field, `expected at least ${MIN_SECRET} characters`);
-  if (secretFormOf(verify) === "text") return secret;
-  if (!isBase64Secret(secret)) throw invalidField(field, "expected whsec_ followed by base64");
-  if (isBase64Secret(secret, MIN_SECRET)) return secret;
+  if (algorithm === "ed25519") {
+    if (publicKeyBytes(secret).length > 0) return secret;
+    throw invalidField(field, "expected a public key of 32 bytes in hex or base64");
+  }
+  if (secretEncoding !== "base64") return secret;
+  const isBare = verify.scheme === "custom" && !secret.includes(SECRET_PREFIX);
+  const prefixed = isBare ? `${SECRET_PREFIX}${secret}` : secret;
+  if (!isBase64Secret(prefixed)) {
+    throw invalidField(field, isBare ? "expected base64" : "expected whsec_ followed by base64");
+  }
+  if (isBase64Secret(prefixed, MIN_SECRET)) return prefixed;
   throw invalidField(field, `expected at least ${MIN_SECRET} bytes in base64`);
 }
 
-function verificationOf({ scheme, toleranceSeconds, ...given }: TriggerVerification): TriggerVerification {
-  const { header, timestampHeader } = given;
-  const isGeneric = scheme === "hmac-sha256";
-  const foreign = GENERIC_FIELDS.find((name) => given[name] !== undefined);
-  if (!isGeneric && foreign !== undefined) {
-    throw invalidField(`verify.${foreign}`, `the scheme ${scheme} defines it`);
+function verificationOf(
+  { scheme, toleranceSeconds, ...given }: SentVerification,
+  options: VerificationOptions,
+): TriggerVerification {
+  const own = OWN_FIELDS[scheme] ?? [];
+  const foreign = OWNED.find((name) => given[name] !== undefined && !own.includes(name));
+  if (foreign !== undefined) {
+    const reason = own.length === 0 ? "defines it" : `does not have it; expected ${own.join(", ")}`;
+    throw invalidField(`verify.${foreign}`, `the scheme ${scheme} ${reason}`);
   }
-  if (isGeneric && header === undefined) throw invalidField("verify.header", "it is required");
-  if (header !== undefined && header === timestampHeader) {
-    throw invalidField("verify.timestampHeader", "it is the header of the signature");
-  }
-  const verification = isGeneric ? { scheme, ...given, encoding: given.encoding ?? "hex" } : { scheme };
-  if (isTimed(verification)) {
+  const verification = { scheme, ...ownFields({ scheme, ...given }, options) };
+  if (schemeOf(verification).time !== undefined) {
     return { ...verification, toleranceSeconds: toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS };
   }
   if (toleranceSeconds === undefined) return verification;
   throw invalidField("verify.toleranceSeconds", "no time is signed");
+}
+
+/** The fields of a verification in addition to its scheme and its tolerance. */
+function ownFields(
+  { scheme, ...given }: SentVerification,
+  options: VerificationOptions,
+): Partial<TriggerVerification> {
+  if (scheme === "custom") return customVerification(given, options);
+  if (scheme !== "hmac-sha256") return {};
+  const { header, prefix, encoding = "hex", timestampHeader, idempotencyHeader } = given;
+  if (header === undefined) throw invalidField("verify.header", "it is required");
+  if (header === timestampHeader) {
+    throw invalidField("verify.timestampHeader", "it is the header of the signature");
+  }
+  return { header, prefix, encoding, timestampHeader, idempotencyHeader };
 }

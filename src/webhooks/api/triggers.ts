@@ -1,6 +1,7 @@
 import { memberText } from "../../base/json_text.ts";
 import { newEndpointSecret, newTriggerKey } from "../model/keys.ts";
 import type { StoredKey, Trigger, TriggerSecret, TriggerVerification } from "../model/records.ts";
+import { weaknessOf } from "../model/signed_delivery.ts";
 import { newValues } from "../resources/field.ts";
 import {
   NEW_TRIGGER,
@@ -10,8 +11,8 @@ import {
   TRIGGER_KEY,
   TRIGGER_SECRET,
   TRIGGERS,
-  VERIFICATION_SECRET,
 } from "../resources/trigger.ts";
+import { VERIFICATION_SECRET } from "../resources/trigger_verification.ts";
 import * as triggers from "../store/operations/triggers.ts";
 import { lister } from "./list_query.ts";
 import { found, idempotencyKeyRefusal, invalidField, notFound, refusal } from "./problem.ts";
@@ -35,7 +36,7 @@ export const TRIGGER_ROUTES: RoutesOf<typeof TRIGGER_OPERATIONS> = {
 async function createTrigger(call: RoutedCall) {
   const { verify, ...sent } = call.fields(NEW_TRIGGER);
   const { name, workflow } = sent;
-  const { shownOnce, ...credentials } = await newCredentials(call, sentVerification(verify));
+  const { shownOnce, ...credentials } = await newCredentials(call, sentVerification(verify, call));
   const now = call.clock.now();
   const trigger: Trigger = {
     ...newValues(TRIGGER_FIELDS, sent),
@@ -60,7 +61,7 @@ async function getTrigger(call: RoutedCall) {
 async function editTrigger(call: RoutedCall) {
   const { id, store, clock } = call;
   const sent = call.fields(TRIGGER_CHANGE);
-  const verify = changedVerification(sent.verify);
+  const verify = changedVerification(sent.verify, call);
   if (verify !== undefined) await checkScheme(verify, call);
   const edit = { ...sent, verify };
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
@@ -93,11 +94,17 @@ async function callTrigger(call: RoutedCall) {
 }
 
 /** Neither a trigger with keys nor the secrets of another scheme fit a scheme that was not there at its creation. */
-async function checkScheme({ scheme }: TriggerVerification, call: RoutedCall): Promise<void> {
+async function checkScheme(next: TriggerVerification, call: RoutedCall): Promise<void> {
   const { verify } = await triggerOf(call);
   if (verify === undefined) throw invalidField("verify", "the calls of this trigger show a key");
-  if (verify.scheme === scheme) return;
-  throw invalidField("verify.scheme", `it cannot be changed, and is ${verify.scheme}`);
+  if (verify.scheme !== next.scheme) {
+    throw invalidField("verify.scheme", `it cannot be changed, and is ${verify.scheme}`);
+  }
+  if ((verify.algorithm === "ed25519") !== (next.algorithm === "ed25519")) {
+    throw invalidField("verify.algorithm", "its secrets have another form; create another trigger");
+  }
+  if (verify.secretEncoding === next.secretEncoding) return;
+  throw invalidField("verify.secretEncoding", `it cannot be changed, and is ${verify.secretEncoding}`);
 }
 
 async function rotate(call: RoutedCall) {
@@ -180,5 +187,6 @@ function triggerAnswer(trigger: Trigger | undefined) {
 }
 
 function shown(trigger: Trigger): Record<string, unknown> {
-  return shownRecord(TRIGGER_FIELDS, { ...trigger });
+  const warning = trigger.verify && weaknessOf(trigger.verify);
+  return shownRecord(TRIGGER_FIELDS, { ...trigger, warning });
 }

@@ -3,7 +3,13 @@ import type { ENDPOINT_FIELDS } from "../resources/endpoint.ts";
 import type { EVENT_KEY_FIELDS } from "../resources/event.ts";
 import type { EXECUTION_FIELDS, STEP_FIELDS, STORED_EXECUTION } from "../resources/execution.ts";
 import type { Edited, Shown, Stored } from "../resources/field.ts";
-import type { TRIGGER_FIELDS, TRIGGER_VERIFICATION } from "../resources/trigger.ts";
+import type { TRIGGER_FIELDS } from "../resources/trigger.ts";
+import type {
+  CUSTOM_ID,
+  CUSTOM_SIGNATURE,
+  CUSTOM_TIME,
+  TRIGGER_VERIFICATION,
+} from "../resources/trigger_verification.ts";
 
 /** One of the choices of a field. */
 type Choice<F extends { readonly choices: readonly string[] }> = F["choices"][number];
@@ -56,8 +62,12 @@ export interface StoredKey {
   readonly createdAt: number;
 }
 
-/** The signatures of a trigger's calls; all but scheme and tolerance belongs to `hmac-sha256`. Headers are in lower case. */
-export type TriggerVerification = Stored<typeof TRIGGER_VERIFICATION>;
+/** The signatures of a trigger's calls; all but scheme and tolerance belongs to some schemes. Headers are in lower case. */
+export interface TriggerVerification extends Stored<typeof TRIGGER_VERIFICATION> {
+  readonly signature?: Stored<typeof CUSTOM_SIGNATURE> | undefined;
+  readonly time?: Stored<typeof CUSTOM_TIME> | undefined;
+  readonly id?: Stored<typeof CUSTOM_ID> | undefined;
+}
 
 /** A secret that verifies calls of a trigger. */
 export interface TriggerSecret {

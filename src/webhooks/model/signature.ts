@@ -24,7 +24,7 @@ export interface StandardWebhooksOptions {
  * bytes of the secret, with its prefix.
  */
 export async function signature(secret: string, body: Uint8Array): Promise<string> {
-  const digest = await hmacSha256({ secret, form: "text" }, body);
+  const digest = await hmac({ secret, form: "text" }, body);
   let hex = SIGNATURE_PREFIX;
   for (const byte of digest) hex += HEX[byte];
   return hex;
@@ -42,7 +42,7 @@ export async function standardWebhooksHeaders(
 ): Promise<Record<string, string>> {
   const signed = signedBytes(`${id}.${timestampSeconds}.`, body);
   const signatures = await Promise.all(secrets.map(async (secret) => {
-    const digest = await hmacSha256({ secret, form: "base64" }, signed);
+    const digest = await hmac({ secret, form: "base64" }, signed);
     return `v1,${btoa(String.fromCharCode(...digest))}`;
   }));
   return {
@@ -56,17 +56,17 @@ export async function standardWebhooksHeaders(
 export interface SigningSecret {
   readonly secret: string;
   readonly form: "text" | "base64";
+  /** SHA-256 when absent. */
+  readonly hash?: "SHA-1" | "SHA-256" | "SHA-512" | undefined;
 }
 
-/** The HMAC-SHA256 of bytes; throws a `TypeError` for a secret that is not in its form. */
-export async function hmacSha256({ secret, form }: SigningSecret, bytes: Uint8Array): Promise<Uint8Array> {
-  const bytesOf = () => form === "text" ? encoder.encode(secret) : secretBytes(secret);
-  const key = await importedKey(`${form} ${secret}`, bytesOf);
-  return new Uint8Array(await crypto.subtle.sign(HMAC, key, unshared(bytes)));
+/** The HMAC of bytes; throws a `TypeError` for a secret that is not in its form. */
+export async function hmac(signing: SigningSecret, bytes: Uint8Array): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.sign("HMAC", await importedKey(signing), unshared(bytes)));
 }
 
 /** A body behind a text that is signed with it. */
-export function signedBytes(head: string, body: Uint8Array): Uint8Array {
+function signedBytes(head: string, body: Uint8Array): Uint8Array {
   if (head === "") return body;
   const bytes = encoder.encode(head);
   const signed = new Uint8Array(bytes.length + body.length);
@@ -97,24 +97,29 @@ export function constantTimeEqual(a: string, b: string): boolean {
   return difference === 0;
 }
 
-const HMAC = { name: "HMAC", hash: "SHA-256" };
 const MAX_KEYS = 1_000;
 /** Importing a key takes longer than signing with it, and an endpoint uses the same one every time. */
 const keys = new Map<string, Promise<CryptoKey>>();
 
-/** The key of this name; a new one is imported from the bytes. */
-function importedKey(name: string, bytesOf: () => Uint8Array): Promise<CryptoKey> {
+/** The key of a secret; a new one is imported. */
+function importedKey({ secret, form, hash = "SHA-256" }: SigningSecret): Promise<CryptoKey> {
+  const name = `${hash} ${form} ${secret}`;
   const known = keys.get(name);
   if (known !== undefined) return known;
   if (keys.size >= MAX_KEYS) keys.clear();
-  const imported = crypto.subtle.importKey("raw", unshared(bytesOf()), HMAC, false, ["sign"]);
+  const imported = importKey({ secret, form, hash });
   keys.set(name, imported);
   imported.catch(() => keys.delete(name));
   return imported;
 }
 
+async function importKey({ secret, form, hash }: SigningSecret): Promise<CryptoKey> {
+  const bytes = form === "text" ? encoder.encode(secret) : secretBytes(secret);
+  return await crypto.subtle.importKey("raw", unshared(bytes), { name: "HMAC", hash }, false, ["sign"]);
+}
+
 /** Bytes that no other thread can change, as Web Crypto requires. */
-function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+export function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return bytes.buffer instanceof ArrayBuffer ? bytes as Uint8Array<ArrayBuffer> : new Uint8Array(bytes);
 }
 

@@ -1,7 +1,5 @@
 import { changeFields, CREATED, type Fields, ID, newFields, type Resource, UPDATED } from "./field.ts";
-
-/** Largest difference between a signed time and the clock, for a trigger that does not set it. */
-export const DEFAULT_TOLERANCE_SECONDS = 300;
+import { TRIGGER_VERIFICATION } from "./trigger_verification.ts";
 
 /** A key that callers show. */
 export const TRIGGER_KEY = {
@@ -30,92 +28,6 @@ export const TRIGGER_LIMIT = {
     isRequired: true,
     flag: "limit-descriptor",
     help: "descriptor of the rate limit for calls; values may contain {{ input.… }}",
-  },
-} as const satisfies Fields;
-
-const HEADER = { type: "header", set: "always", shown: "sometimes" } as const;
-
-/** The signatures of calls. Only `hmac-sha256` has the fields of headers, of the prefix and of the encoding. */
-export const TRIGGER_VERIFICATION = {
-  scheme: {
-    type: "choice",
-    choices: ["github", "stripe", "shopify", "standard-webhooks", "hmac-sha256"],
-    words: "Scheme of the signature; `hmac-sha256` requires `header`. It cannot be changed later.",
-    set: "always",
-    isRequired: true,
-    flag: "verify",
-    value: "SCHEME",
-    help: "require signed calls instead of a key: github, stripe, shopify, standard-webhooks or hmac-sha256",
-    label: "Callers prove themselves with",
-  },
-  header: {
-    ...HEADER,
-    words: "The header of the signature; only with `hmac-sha256`.",
-    flag: "signature-header",
-    label: "Header of the signature",
-  },
-  prefix: {
-    type: "text",
-    words: "The text before the signature in its header; only with `hmac-sha256`.",
-    pattern: "^[ -~]{0,64}$",
-    expected: "at most 64 printable ASCII characters",
-    set: "always",
-    shown: "sometimes",
-    flag: "signature-prefix",
-    label: "Text before the signature",
-    hint: "Such as sha256=",
-  },
-  encoding: {
-    type: "choice",
-    choices: ["hex", "base64"],
-    words: "The encoding of the signature, `hex` (default) or `base64`; only with `hmac-sha256`.",
-    set: "always",
-    shown: "sometimes",
-    flag: "signature-encoding",
-    value: "ENCODING",
-    label: "Encoding",
-  },
-  timestampHeader: {
-    ...HEADER,
-    words:
-      "The header of the time in seconds since the Unix epoch; only with `hmac-sha256`. The signature then covers this time, a period and the body.",
-    flag: "timestamp-header",
-    label: "Header of the signed time",
-    hint: "Then the signature covers the time, a period and the body",
-  },
-  toleranceSeconds: {
-    type: "seconds",
-    words:
-      `Maximum difference between the signed time and the clock; only with a signed time. Default: ${DEFAULT_TOLERANCE_SECONDS}.`,
-    min: 1,
-    max: 86_400,
-    set: "always",
-    shown: "sometimes",
-    flag: "tolerance",
-    help: "maximum difference between the signed time and the clock (default 5m)",
-    label: "Tolerance of the signed time in seconds",
-    hint: "300 when empty",
-  },
-  idempotencyHeader: {
-    ...HEADER,
-    words: "The header whose value is the idempotency key; only with `hmac-sha256`. It is not signed.",
-    flag: "delivery-id-header",
-    label: "Header of the delivery's identifier",
-  },
-} as const satisfies Fields;
-
-/** The secret of the provider of signed calls. */
-export const VERIFICATION_SECRET = {
-  secret: {
-    type: "secret",
-    words:
-      "The secret that the provider signs with, without blanks at its ends; with `standard-webhooks`, `whsec_` or `v1,whsec_` followed by base64. If absent, Weir generates one.",
-    min: 8,
-    max: 1_024,
-    flag: "secret-file",
-    help: "file with the secret of the provider; - for standard input (default: a generated secret)",
-    label: "Secret of the provider",
-    hint: "Generated when empty",
   },
 } as const satisfies Fields;
 
@@ -196,6 +108,11 @@ export const TRIGGER_FIELDS = {
     fields: TRIGGER_VERIFICATION,
     of: "TriggerVerification",
     set: "always",
+    shown: "sometimes",
+  },
+  warning: {
+    type: "text",
+    words: "Why the signatures of the calls are weak.",
     shown: "sometimes",
   },
   keys: {

@@ -49,6 +49,8 @@ export interface WebhookOptions extends StoreBoundSettings {
   /** Ranges that requests of workflows may reach in addition to public addresses. */
   readonly workflowAllowCidrs: readonly string[];
   readonly maxRunning: number;
+  /** Of triggers, without a slash at its end. */
+  readonly publicUrl?: string | undefined;
   /** True if spans are sent. */
   readonly isTraced: boolean;
   /** Of Weir, for the user agent. */

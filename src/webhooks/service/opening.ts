@@ -76,7 +76,7 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
   stack.defer(() => workflows.close());
   await workflows.start();
   const { maxInFlight, timeoutMs, version, maxRunning, retentionMs, disableAfterMs } = options;
-  const { maxStoreBytes, maxBacklog } = options;
+  const { maxStoreBytes, maxBacklog, publicUrl } = options;
   return {
     ...opened,
     secretBox,
@@ -98,6 +98,7 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
     disableAfterMs,
     maxStoreBytes,
     maxBacklog,
+    publicUrl,
     env: onlySet(options.workflowEnv),
     ...opening.parts,
   };

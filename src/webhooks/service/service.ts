@@ -29,6 +29,7 @@ export interface WebhookServiceParts extends BackgroundWorkParts, StoreBoundSett
   readonly urlProblem: AdministrationParts["urlProblem"];
   readonly check: AdministrationParts["check"];
   readonly randomBytes: AdministrationParts["randomBytes"];
+  readonly publicUrl?: AdministrationParts["publicUrl"];
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;

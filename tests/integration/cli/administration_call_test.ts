@@ -114,6 +114,21 @@ const READING_CALLS: readonly (readonly [line: string, stdin: string, call: stri
     '"idempotencyHeader":"X-Id","secret":" a secret "}}',
   ],
   [
+    "triggers create t --workflow w --verify custom --secret-file - --signed {id}.{time}.{body} \
+      --signature-header X-Sign --signature-prefix v1, --signature-encoding base64 --signature-list ; \
+      --timestamp-prefix t= --delivery-id-header X-Id --secret-encoding base64",
+    "c2VjcmV0c2VjcmV0",
+    'POST /triggers {"name":"t","workflow":"w","verify":{"scheme":"custom","signature":{"header":"X-Sign",' +
+    '"prefix":"v1,","encoding":"base64","list":";"},"id":{"header":"X-Id"},"signed":"{id}.{time}.{body}",' +
+    '"secretEncoding":"base64","time":{"prefix":"t="},"secret":"c2VjcmV0c2VjcmV0"}}',
+  ],
+  [
+    `triggers edit ${ID} --verify custom --signed {time}{body} --signature-header X-Sign --timestamp-header X-Time`,
+    "",
+    `PATCH /triggers/${ID} {"verify":{"scheme":"custom","signature":{"header":"X-Sign"},` +
+    '"time":{"header":"X-Time"},"signed":"{time}{body}"}}',
+  ],
+  [
     `triggers rotate ${ID} --secret-file -`,
     "a secret\r\n",
     `POST /triggers/${ID}/rotate {"secret":"a secret"}`,

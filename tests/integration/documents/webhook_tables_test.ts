@@ -3,7 +3,7 @@ import { assertEquals } from "#assert";
 import { SIGNATURE_REFUSALS } from "../../../src/webhooks/model/trigger_verification.ts";
 import { ATTEMPT_FIELDS, DELIVERY_FIELDS } from "../../../src/webhooks/resources/delivery.ts";
 import { EXECUTION_FIELDS } from "../../../src/webhooks/resources/execution.ts";
-import { TRIGGER_VERIFICATION } from "../../../src/webhooks/resources/trigger.ts";
+import { TRIGGER_VERIFICATION } from "../../../src/webhooks/resources/trigger_verification.ts";
 import { PROBLEM_CODES } from "../../../src/webhooks/api/problem_codes.ts";
 import { SLOTS_MS } from "../../../src/webhooks/model/schedule.ts";
 import { documentPages } from "../../harness/documents.ts";

@@ -73,7 +73,18 @@ const TEXTS = [
   "delivered",
 ];
 const SIGNED = { scheme: "hmac-sha256", header: "x-a", toleranceSeconds: 5 };
+const CUSTOM = { scheme: "custom", signed: "{body}", signature: { header: "x-a" } };
 const VALUES: readonly unknown[] = [
+  ...[CUSTOM, { ...CUSTOM, signed: "{body" }, { ...CUSTOM, signed: "{time}{body}" }, { scheme: "custom" }],
+  ...[{ ...CUSTOM, signature: {} }, { ...CUSTOM, signature: { header: "x-a, Host" } }, { header: "a,b, c" }],
+  ...[{ ...CUSTOM, time: { field: "a.b", unit: "seconds" } }, { ...CUSTOM, time: {} }, {
+    field: "a",
+    header: "b",
+  }],
+  ...[{ ...CUSTOM, id: { field: "a" }, toleranceSeconds: 5 }, { ...CUSTOM, header: "x-a" }, {
+    header: "x-a",
+    list: ",",
+  }],
   ...TEXTS,
   ...[null, true, false, 0, 1, -1, 1.5, 100, 101, 86_400, 86_401, 600_000, 600_001, 2 ** 32 - 1, 2 ** 32],
   ...[[], [""], ["a"], ["a", "*"], [1], [null], [["a"]], Array(100).fill("a"), Array(101).fill("a")],
@@ -99,6 +110,14 @@ const VALUES: readonly unknown[] = [
 ];
 /** Refusals by the state of a record or by another field, which no schema of a field can describe. */
 const BY_STATE = [
+  "{time} requires",
+  "{id} requires",
+  "{url} requires",
+  "expected {time}",
+  "it is the header of the signature",
+  "it requires verify.signature.list",
+  "public key",
+  "expected base64",
   "expected a time after since",
   "it cannot be changed, and is github",
   "with this name",

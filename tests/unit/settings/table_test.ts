@@ -291,6 +291,12 @@ const GOLDEN: Readonly<Record<SettingName, Row>> = {
   WORKFLOW_MAX_RUNNING: count(200, 1),
   RATE_LIMIT_EVENTS_MAX_PER_SECOND: count(10, 0, 1_000),
   TRIGGER_ADDR: listen(),
+  TRIGGER_PUBLIC_URL: row(
+    undefined,
+    ["https://a", "http://a:1/b"],
+    "https://a?b",
+    "a URL that starts with http:// or https://, without user and query",
+  ),
   ADMIN_TOKEN: secret(token()),
   ADMIN_TOKENS: secret(
     list(undefined, `a:read:${TOKEN}`, `a:own:${TOKEN}`, NAMED, { name: "a", role: "read", token: TOKEN }),

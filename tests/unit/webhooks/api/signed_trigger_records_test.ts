@@ -83,13 +83,13 @@ const WRONG_FIELDS: readonly (readonly [unknown, string, string])[] = [
   [
     { scheme: "gitlab" },
     "verify.scheme",
-    "expected one of github, stripe, shopify, standard-webhooks, hmac-sha256",
+    "expected one of github, stripe, shopify, standard-webhooks, hmac-sha256, custom",
   ],
   [
     { scheme: "github", key: "x" },
     "verify.key",
     "unknown; expected scheme, header, prefix, encoding, timestampHeader, toleranceSeconds, " +
-    "idempotencyHeader, secret",
+    "idempotencyHeader, signed, algorithm, secretEncoding, signature, time, id, secret",
   ],
   [{ scheme: "github", header: "x-a" }, "verify.header", "the scheme github defines it"],
   [{ scheme: "shopify", encoding: "hex" }, "verify.encoding", "the scheme shopify defines it"],

@@ -1,10 +1,8 @@
 import { assert, assertEquals } from "#assert";
 import { Webhook } from "standardwebhooks";
 import type { TriggerVerification } from "../../../../src/webhooks/model/records.ts";
+import { deliveryIdOf, eventOf, isPing } from "../../../../src/webhooks/model/signed_delivery.ts";
 import {
-  deliveryIdOf,
-  eventOf,
-  isPing,
   SIGNATURE_REFUSALS,
   type SignatureRefusal,
   signatureRefusal,
