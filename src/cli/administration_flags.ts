@@ -74,6 +74,7 @@ const FLAG_TYPES: Partial<Record<FieldType, FlagType>> = {
   kinds: { value: "KIND", repeated: true, read: readTexts },
   headers: { value: "'NAME: VALUE'", repeated: true, read: readHeaders },
   filter: { value: "PATH=VALUE,...", repeated: true, read: readFilter },
+  condition: { value: "PATH=VALUE,...", repeated: true, read: readFilter },
   descriptors: { value: "KEY=VALUE,...", repeated: true, read: readDescriptors },
   object: { value: "JSON", read: readJson },
 };

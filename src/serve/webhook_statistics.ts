@@ -6,6 +6,7 @@ import { WEBHOOK_METRICS, type WebhookMetrics } from "../webhooks/service/metric
 
 /** Results of calls of triggers by the status of the answer; all others are `failed`. */
 const TRIGGER_RESULTS: Readonly<Record<number, string>> = {
+  200: "filtered",
   202: "accepted",
   400: "invalid",
   401: "unauthorized",

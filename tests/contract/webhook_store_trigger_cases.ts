@@ -33,7 +33,7 @@ import {
 export const SIGNED_TRIGGER_CASES: StoreCases = {
   "a signed trigger is read as it was written, by its id, by its name and in lists": async (store) => {
     const full = signedTrigger({ secrets: [triggerSecret(), triggerSecret({ createdAt: NOW + 1 })] });
-    const bare = signedTrigger({ verify: { scheme: "github" } });
+    const bare = signedTrigger({ verify: { scheme: "github" }, when: '{"execution.event":["push"]}' });
     const keyed = trigger();
     for (const added of [full, bare, keyed]) {
       assertEquals(await store.write(createTrigger, added, audit()), true);

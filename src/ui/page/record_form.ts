@@ -25,6 +25,11 @@ type OwnField = Readonly<Partial<RecordField>> | readonly RecordField[];
 
 const WHOLE = { kind: "whole", parse: (text: string, name: string) => wholeIn(text, name) ?? null } as const;
 
+const CONDITIONS = {
+  kind: "lines",
+  parse: (text: string, name: string) => text.trim() === "" ? null : parseExact(objectIn(text, name)),
+} as const;
+
 /** The kinds of inputs and what their texts mean, by the type of the field; other types are trimmed texts. */
 const INPUTS: Readonly<Partial<Record<Field["type"], Pick<RecordField, "kind" | "parse">>>> = {
   choice: { kind: "choice" },
@@ -35,10 +40,8 @@ const INPUTS: Readonly<Partial<Record<Field["type"], Pick<RecordField, "kind" | 
   moment: { kind: "moment", parse: momentIn },
   secret: { kind: "secret", parse: (text) => text },
   kinds: { parse: wordsIn },
-  filter: {
-    kind: "lines",
-    parse: (text, name) => text.trim() === "" ? null : parseExact(objectIn(text, name)),
-  },
+  filter: CONDITIONS,
+  condition: CONDITIONS,
 };
 
 /** The fields of a record that can be set, for a record or for a new one. */

@@ -149,6 +149,10 @@ function askCall({ parts: { api, dialogs, messages, go }, path }: Row, name: str
         body: `{"data":${objectIn(values["data"] ?? "", "data")}}`,
         headers: key === "" ? {} : { "idempotency-key": key },
       });
+      if (executionId === undefined) {
+        messages.say("The conditions of the trigger do not hold: nothing started.");
+        return undefined;
+      }
       messages.say("The call was accepted.");
       go("executions", String(executionId));
       return undefined;

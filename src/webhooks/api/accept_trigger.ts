@@ -14,6 +14,7 @@ import {
   WebhookRefusal,
   WRONG_TYPE,
 } from "./problem.ts";
+import { callConditionHolds } from "../model/call_condition.ts";
 import type { AuditEntry, Execution, Trigger, WorkflowVersion } from "../model/records.ts";
 import { CONTINUE, type SignedTriggerCall, type TriggerCall, type WebhookAnswer } from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
@@ -128,7 +129,8 @@ export class TriggerAcceptor {
 
   async #run(trigger: Trigger, call: KeyedCall): Promise<WebhookAnswer> {
     const { body, event, audit } = call;
-    const { key, hashing, descriptors } = readInput(call, trigger);
+    const { key, hashing, descriptors, isWanted } = readInput(call, trigger);
+    if (!isWanted) return FILTERED_ANSWER;
     const bodyHash = await hashing;
     const executionId = this.#options.newId();
     const isRejected = trigger.onBodyMismatch === "reject";
@@ -214,6 +216,13 @@ const PING_ANSWER: WebhookAnswer = {
   body: "{}",
 };
 
+/** The condition of the trigger does not hold. The key is not used up: a changed condition may let the call pass. */
+const FILTERED_ANSWER: WebhookAnswer = {
+  status: 200,
+  headers: { "content-type": "application/json" },
+  body: '{"filtered":true}',
+};
+
 function requireEnabled({ enabled }: Trigger): void {
   if (!enabled) throw refusal("trigger_disabled", "Cannot call the trigger: it is disabled");
 }
@@ -233,11 +242,12 @@ function textOf({ body, maxBodyBytes: maxBytes }: SignedTriggerCall, headers: Ca
 }
 
 /** Reads only what is needed of a body: its value takes many times the memory of its text, and many calls may wait. */
-function readInput({ body, keyOf }: KeyedCall, { limit }: Trigger) {
+function readInput({ body, event, keyOf }: KeyedCall, { limit, when }: Trigger) {
   const input = jsonObjectOf(body);
   const key = keyOf(input);
   return {
     key,
+    isWanted: when === undefined || callConditionHolds(when, { input, event }),
     hashing: key === undefined ? "" : bodyHash(input),
     descriptors: limit === undefined ? [] : limitDescriptors(limit, input),
   };

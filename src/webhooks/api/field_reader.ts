@@ -11,6 +11,8 @@ import {
 import { memberText } from "../../base/json_text.ts";
 import { parseMoment, parseTime } from "../../base/rfc3339.ts";
 import { eventKindProblem, eventPatternProblem, MAX_KIND_LENGTH } from "../model/event.ts";
+import { callConditionProblem } from "../model/call_condition.ts";
+import type { ConditionProblem } from "../model/condition.ts";
 import { eventFilterProblem } from "../model/event_filter.ts";
 import { readTriggerLimit, triggerLimitJson } from "../model/limit_call.ts";
 import { parseTemplate } from "../model/template.ts";
@@ -170,13 +172,8 @@ const READERS: Readonly<Partial<Record<FieldType, Reader>>> = {
     return [...new Set(kinds)];
   },
   headers: readHeaders,
-  filter(value, place) {
-    const filter = readObject(value, place);
-    const problem = eventFilterProblem(filter);
-    if (problem === undefined) return stringifyJson(filter);
-    const { path, reason } = problem;
-    throw invalidField(path === undefined ? place.name : `${place.name}.${path}`, reason);
-  },
+  filter: (value, place) => readConditions(value, place, eventFilterProblem),
+  condition: (value, place) => readConditions(value, place, callConditionProblem),
   limit(value, place) {
     readFields(readObject(value, place), place.field.fields ?? {}, { prefix: `${place.name}.` });
     // As it was sent, since an object would not keep the order of keys.
@@ -191,6 +188,18 @@ const READERS: Readonly<Partial<Record<FieldType, Reader>>> = {
   verification: readObject,
   object: readObject,
 };
+
+function readConditions(
+  value: JsonValue,
+  place: Place,
+  problemOf: (object: JsonObject) => ConditionProblem | undefined,
+): string {
+  const object = readObject(value, place);
+  const problem = problemOf(object);
+  if (problem === undefined) return stringifyJson(object);
+  const { path, reason } = problem;
+  throw invalidField(path === undefined ? place.name : `${place.name}.${path}`, reason);
+}
 
 function readText(value: JsonValue, place: Place): string {
   const { type, min = 0, max = MAX_TEXT_LENGTH, pattern, expected: form = "" } = place.field;

@@ -44,6 +44,7 @@ const KINDS = `^(?:\\*|(?=[^*]{1,${MAX_KIND_LENGTH}}(?:\\.\\*)?$)${KIND_TEXT}(?:
 const PRINTED = "[^\\u0000-\\u001f\\u007f-\\u009f]";
 const VISIBLE = "[^\\s\\u0000-\\u001f\\u007f-\\u009f]";
 const STATIC_HEADER = `^(?!(?:${inAnyCase(SENDER_HEADERS)})$)[!#$%&'*+.^_\`|~0-9A-Za-z-]{1,128}$`;
+const TEMPLATE_PATH = "^(?:any|all|execution\\.event|input(?:[.[].+)?)$";
 const FILTER_PATH = "^[^.\\u0000-\\u001f\\u007f-\\u009f]+(?:\\.[^.\\u0000-\\u001f\\u007f-\\u009f]+)*$";
 /** A value of a descriptor, with templates of the input. */
 const LIMIT_VALUE =
@@ -107,7 +108,8 @@ const SHAPES: Readonly<Record<FieldType, Shape>> = {
     return listSchema(item, words, { minItems: 1, ...boundsOf("minItems", "maxItems", 1, max) });
   },
   headers: () => listSchema({ type: "string" }, "Names of the static headers."),
-  filter: ({ words }) => filterSchema(words),
+  filter: ({ words }) => conditionSchema(words, FILTER_PATH),
+  condition: ({ words }) => conditionSchema(words, TEMPLATE_PATH),
   limit: ({ of = "" }) => schemaOf(of),
   descriptors: ({ words, max }) => {
     const descriptor: JsonSchema = {
@@ -164,7 +166,7 @@ function boundsOf(
   return { ...(min === undefined ? {} : { [least]: min }), ...(max === undefined ? {} : { [most]: max }) };
 }
 
-function filterSchema(description: string): JsonSchema {
+function conditionSchema(description: string, pattern: string): JsonSchema {
   const texts = [
     // The bound is that of the JSON, which takes two characters for a quote or a backslash.
     textSchema("A text.", {
@@ -200,7 +202,7 @@ function filterSchema(description: string): JsonSchema {
   return {
     type: "object",
     properties: { any: group, all: group },
-    propertyNames: { maxLength: MAX_CONDITION_TEXT, pattern: FILTER_PATH },
+    propertyNames: { maxLength: MAX_CONDITION_TEXT, pattern },
     additionalProperties: { anyOf: [values, operators] },
     minProperties: 1,
     maxProperties: MAX_CONDITION_PATHS,

@@ -94,7 +94,7 @@ function shownValue({ type, fields = {} }: Field, value: unknown): unknown {
   return (value as readonly Record<string, unknown>[]).map((one) => shownRecord(fields, one));
 }
 
-const KEPT_AS_JSON: readonly Field["type"][] = ["filter", "limit", "json"];
+const KEPT_AS_JSON: readonly Field["type"][] = ["filter", "condition", "limit", "json"];
 
 /** 204. */
 export const NO_CONTENT: WebhookAnswer = { status: 204, headers: {}, body: "" };

@@ -1,5 +1,6 @@
 import {
   choiceSchema,
+  flagSchema,
   idSchema,
   objectSchema,
   openSchema,
@@ -73,6 +74,11 @@ const CALLED: OperationAnswer = {
   example: { executionId: "6bdb9dc3-e8f4-42fc-90e4-9ff087fde12f" },
   headers: REPLAY_HEADERS,
 };
+const FILTERED: OperationAnswer = {
+  description: "The condition `when` of the trigger does not hold: nothing starts.",
+  schema: objectSchema({ filtered: flagSchema("Always `true`.") }),
+  example: { filtered: true },
+};
 const INPUT = { id: "1001", customer: "acme", total: 99.9 };
 const CALL_PROBLEMS = [
   "invalid_idempotency_key",
@@ -125,7 +131,7 @@ export const TRIGGER_OPERATIONS = {
       "`id` is the identifier or the name of the trigger. The call is accepted as one with the key: the limit of the trigger counts it, and an `Idempotency-Key` is the same as in a call with the key.",
     headers: IDEMPOTENCY_KEY,
     body: { schema: schemaOf("CalledTrigger"), example: { data: INPUT } },
-    answers: { 202: CALLED },
+    answers: { 200: FILTERED, 202: CALLED },
     problems: CALL_PROBLEMS,
   },
   "POST /triggers/:id/rotate": {
@@ -172,7 +178,7 @@ export const TRIGGER_CALL_OPERATIONS = {
     credentials: ["trigger", "signature"],
     headers: IDEMPOTENCY_KEY,
     body: { schema: openSchema("The `input` of the workflow, nested at most 64 deep."), example: INPUT },
-    answers: { 202: CALLED },
+    answers: { 200: FILTERED, 202: CALLED },
     problems: CALL_PROBLEMS,
   },
 } as const satisfies Operations;

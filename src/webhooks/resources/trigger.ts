@@ -93,6 +93,19 @@ export const TRIGGER_FIELDS = {
     clear: ["no-limit", "remove the rate limit"],
     label: "Limit",
   },
+  when: {
+    type: "condition",
+    words:
+      'Conditions on the input and on the kind of event, such as `{"input.action":["opened"]}`: another call starts nothing and is answered with 200.',
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    help:
+      "start the workflow only if the input has one of the values at the path, such as input.action=opened,closed",
+    clear: ["no-when", "remove the conditions"],
+    label: "Only when",
+    hint: 'Conditions as JSON, such as {"input.action": ["opened"]}; all calls when empty',
+  },
   onLimitError: {
     type: "choice",
     choices: ["deny", "allow"],

@@ -102,7 +102,10 @@ export const RECORDS = {
   }),
   secrets: new RecordTable<EndpointSecret>("endpoint_secret", ["endpoint_id", "key_id", "bytes"]),
   failureRuns: new RecordTable<FailureRun>("endpoint_health", ["endpoint_id"]),
-  triggers: new RecordTable<Trigger>("workflow_trigger", [], { rate_limit: "limit" }),
+  triggers: new RecordTable<Trigger>("workflow_trigger", [], {
+    rate_limit: "limit",
+    call_condition: "when",
+  }),
   triggerSecrets: new RecordTable<TriggerSecret>("trigger_secret", ["trigger_id", "key_id", "bytes"]),
   triggerKeys: new RecordTable<StoredKey>("trigger_key", ["trigger_id"]),
   eventKeys: new RecordTable<EventKey>("event_key"),

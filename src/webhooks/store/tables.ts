@@ -138,6 +138,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       updated_at: "number",
       // How calls are signed; NULL where they show a key.
       verify: { type: "json?", since: 4 },
+      call_condition: { type: "text?", since: 5 },
     },
   },
   trigger_key: {

@@ -139,6 +139,13 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
   const path = [id];
   const filter = { "customer.plan": ["pro", 1.5, true, null] };
   await service.call("updateEndpoint", { path, body: { filter } });
+  const total = { equal: 1, notEqual: "x", in: [1, null], exists: true, greater: 0.5, less: 2 };
+  await service.call("updateEndpoint", {
+    path,
+    body: { filter: { total, all: [{ any: [{ a: [1] }, { b: total }] }] } },
+  });
+  await service.call("getEndpoint", { path });
+  await service.call("updateEndpoint", { path, body: { filter } });
   await service.call("listEndpoints", { query: "limit=1" });
   await service.call("getEndpoint", { path });
   await service.call("checkEndpoint", { path, body: { event: "agent.done", data: { customer: {} } } });
@@ -250,6 +257,14 @@ async function triggers(service: OpenApiService): Promise<void> {
   const keyed = { path, token: key, body: {}, headers: { "idempotency-key": "later" } };
   await service.call("callTrigger", { ...keyed, status: 503, code: "workflow_unavailable" });
   const tested = { path, body: { data: {} }, headers: keyed.headers };
+  const when = {
+    "input.total": { greater: 1, notEqual: 2 },
+    any: [{ "input.a": [1] }, { "execution.event": ["x"] }],
+  };
+  await service.call("updateTrigger", { path: [id], body: { when } });
+  await service.call("callTrigger", keyed);
+  await service.call("testTrigger", tested);
+  await service.call("updateTrigger", { path: [id], body: { when: null } });
   await service.call("testTrigger", { ...tested, status: 503, code: "workflow_unavailable" });
   await service.call("updateTrigger", { path: [id], body: { enabled: false } });
   await service.call("callTrigger", { ...keyed, status: 403, code: "trigger_disabled" });

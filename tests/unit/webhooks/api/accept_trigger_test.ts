@@ -58,6 +58,49 @@ Deno.test("trigger: what is wrong is answered in the order of the checks", async
   );
 });
 
+Deno.test("trigger: a call for which its condition does not hold starts nothing, and uses up no key", async () => {
+  await using bed = await WebhookBed.open();
+  const when = {
+    "input.action": ["opened"],
+    any: [{ "input.total": { greater: 10 } }, { input: { exists: true } }],
+  };
+  const { key, id } = await bed.trigger({ when });
+  const opened = '{"action":"opened","total":11}';
+  const closed = await bed.start(key, '{"action":"closed","total":11}', { idempotencyKey: "k" });
+  assertEquals([closed.status, closed.body as object], [200, { filtered: true }]);
+  assertEquals((await bed.store.read(listExecutions, { limit: 10 })).items, []);
+  const started = await bed.start(key, opened, { idempotencyKey: "k" });
+  assertEquals(codeOf(started), [202, "executionId"]);
+  const called = await bed.call("POST", `/triggers/${id}/call`, { data: { action: "x" } });
+  assertEquals([called.status, called.body as object], [200, { filtered: true }]);
+  assertEquals(codeOf(await bed.start(key, "[]")), [422, "not_an_object"]);
+  await bed.call("PATCH", `/triggers/${id}`, { when: null });
+  assertEquals(codeOf(await bed.start(key, '{"action":"closed"}')), [202, "executionId"]);
+});
+
+Deno.test("trigger: a condition that cannot be read is refused, with the field", async () => {
+  await using bed = await WebhookBed.open();
+  const table: readonly (readonly [when: unknown, field: string])[] = [
+    [{}, "when"],
+    [[], "when"],
+    [{ total: [1] }, "when"],
+    [{ "env.TOKEN": ["x"] }, "when"],
+    [{ "steps.a.b": ["x"] }, "when"],
+    [{ "execution.id": ["x"] }, "when"],
+    [{ "input.total": { above: 1 } }, "when.input.total"],
+    [{ any: [{ "input.total": [] }] }, "when.input.total"],
+    [{ "input.text": Array.from({ length: 50 }, (_, index) => `${index}${"x".repeat(200)}`) }, "when"],
+  ];
+  for (const [when, field] of table) {
+    const answer = await bed.call("POST", "/triggers", { name: "t", workflow: "order-intake", when });
+    assertEquals(
+      [answer.status, (answer.body as Record<string, unknown>)["field"]],
+      [422, field],
+      JSON.stringify(when),
+    );
+  }
+});
+
 Deno.test("trigger: a problem has one shape", async () => {
   await using bed = await WebhookBed.open();
   const { key } = await bed.trigger();
