@@ -12,6 +12,7 @@ import {
   unitOfName,
   UNITS,
 } from "../ratelimit/units.ts";
+import { isCalendarUnit, isTimezone } from "../ratelimit/algorithms/calendar_windows.ts";
 import { MAX_BURST } from "../ratelimit/algorithms/bucket.ts";
 import { parseDuration } from "../base/duration.ts";
 import { FieldReader } from "../yaml/field_reader.ts";
@@ -26,6 +27,9 @@ const MAX_WINDOW_SECONDS = 100 * UNITS.YEAR.seconds;
 /** Keys that belong to one algorithm. */
 const OWN_KEYS = { burst: "token_bucket", max_in_flight: "concurrency", lease: "concurrency" } as const;
 const UNIT_KEYS = ["unit", "requests_per_unit", "unit_multiplier"];
+const CALENDAR_KEYS = ["calendar", "timezone"];
+/** The months of windows that divide a year. */
+const CALENDAR_MONTHS = [1, 2, 3, 4, 6, 12];
 
 /** Reads a `rate_limit` block; undefined when a part of it is invalid, which is reported. */
 export function readRateLimit(
@@ -45,7 +49,10 @@ export function readRateLimit(
   return { at: log.at(mapping.offset), path, unlimited, ...amount, name, replaces };
 }
 
-type Amount = Pick<RateLimitSource, "unit" | "requestsPerUnit" | "unitMultiplier" | "algorithm">;
+type Amount = Pick<
+  RateLimitSource,
+  "unit" | "requestsPerUnit" | "unitMultiplier" | "calendar" | "algorithm"
+>;
 
 /** The number of hits that pass in a time. */
 function readAmount(
@@ -53,12 +60,20 @@ function readAmount(
   { unlimited, algorithm }: { readonly unlimited: boolean; readonly algorithm: Algorithm },
 ): Amount | undefined {
   if (unlimited) {
-    refuseKeys(fields, ["algorithm"], "has no meaning with 'unlimited: true'; remove one of them");
+    refuseKeys(
+      fields,
+      ["algorithm", ...CALENDAR_KEYS],
+      "has no meaning with 'unlimited: true'; remove one of them",
+    );
   }
   for (const [key, owner] of Object.entries(OWN_KEYS)) {
     if (owner !== algorithm) {
       refuseKeys(fields, [key], `requires 'algorithm: ${owner}'; set it, or remove ${key}`);
     }
+  }
+  if (!unlimited && algorithm !== "fixed_window") {
+    const text = `has no meaning with 'algorithm: ${algorithm}', which has no fixed windows; remove it`;
+    refuseKeys(fields, CALENDAR_KEYS, text);
   }
   if (algorithm === "concurrency") return readConcurrency(fields);
   const unit = readUnit(fields, unlimited);
@@ -68,7 +83,10 @@ function readAmount(
   if (unlimited) return { unit: undefined, requestsPerUnit: requestsPerUnit ?? 0, unitMultiplier };
   if (unit === undefined || requestsPerUnit === undefined) return undefined;
   const amount = { unit, requestsPerUnit, unitMultiplier };
-  if (algorithm === "fixed_window") return amount;
+  if (algorithm === "fixed_window") {
+    const calendar = readCalendar(fields, amount);
+    return calendar === undefined ? amount : { ...amount, calendar };
+  }
   if (UNITS[unit].seconds * unitMultiplier > MAX_WINDOW_SECONDS) {
     refuseKeys(fields, ["unit_multiplier"], `expected at most 100 years with 'algorithm: ${algorithm}'`);
     return undefined;
@@ -77,6 +95,38 @@ function readAmount(
   if (algorithm === "sliding_window") return { ...amount, algorithm: { at, name: algorithm } };
   const burst = readBurst(fields, requestsPerUnit);
   return burst === undefined ? undefined : { ...amount, algorithm: { at, name: algorithm, burst } };
+}
+
+/** The calendar that windows follow; undefined if the block says nothing, or what is invalid, which is reported. */
+function readCalendar(
+  fields: FieldReader,
+  { unit, unitMultiplier }: { readonly unit: Unit; readonly unitMultiplier: number },
+): RateLimitSource["calendar"] {
+  const isCalendar = fields.flag("calendar");
+  const timezone = fields.text("timezone");
+  if (!isCalendar && !fields.failed("calendar")) {
+    refuseKeys(fields, ["timezone"], "requires 'calendar: true'; set it, or remove timezone");
+  }
+  if (!isCalendar) return fields.has("calendar") ? false : undefined;
+  const name = unit.toLowerCase();
+  if (!isCalendarUnit(unit)) {
+    const text =
+      `has no meaning with 'unit: ${name}'; expected the unit day, week, month or year, or no calendar`;
+    fields.error("calendar", text);
+  } else if (unit !== "MONTH" && unitMultiplier !== 1) {
+    const text =
+      `has no meaning with 'calendar: true' and 'unit: ${name}'; remove one of them, or use months`;
+    fields.error("unit_multiplier", text);
+  } else if (unit === "MONTH" && !CALENDAR_MONTHS.includes(unitMultiplier)) {
+    const numbers = CALENDAR_MONTHS.join(", ");
+    const text = `expected one of ${numbers} with 'calendar: true': windows of months divide the year`;
+    fields.error("unit_multiplier", `${text}; got ${unitMultiplier}`);
+  }
+  if (timezone !== undefined && !isTimezone(timezone)) {
+    const text = `unknown time zone '${shown(timezone)}'; expected an IANA name, such as Europe/Paris or UTC`;
+    fields.error("timezone", text);
+  }
+  return { timezone: timezone ?? "UTC" };
 }
 
 function readConcurrency(fields: FieldReader): Amount | undefined {

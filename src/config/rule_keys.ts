@@ -33,6 +33,8 @@ const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: re
       "unit",
       "requests_per_unit",
       "unit_multiplier",
+      "calendar",
+      "timezone",
       "algorithm",
       "burst",
       "max_in_flight",

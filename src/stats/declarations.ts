@@ -83,7 +83,10 @@ export function pushMetrics(receiver: string): MetricGroup<typeof PUSH_METRICS> 
 export const PULL_METRICS = {
   ratelimit_rule_hits_total: counter("hits", "Hits by rule and outcome."),
   ratelimit_rule_limit: gauge("requests", "Requests that a rule allows in its window."),
-  ratelimit_rule_window_seconds: gauge("seconds", "Length of the window of a rule."),
+  ratelimit_rule_window_seconds: gauge(
+    "seconds",
+    "Length of the window of a rule; of calendar windows, that of the longest.",
+  ),
   process_resident_memory_bytes: gauge("bytes", "Resident memory of the process."),
   process_cpu_seconds_total: counter("seconds", "CPU time of the process."),
   process_start_time_seconds: gauge("seconds", "Unix time at which the process started."),

@@ -150,6 +150,12 @@ const CASES: Readonly<Record<string, (cache: CounterCache, traits: CaseTraits) =
       ]],
     );
   },
+  async "a window of more than 30 days"(cache) {
+    const seconds = 31 * 86_400;
+    const month = hit({ windowEnd: Math.floor(Date.now() / 1000) + seconds, expiresInSeconds: seconds });
+    assertEquals([await takeCounts(cache, [month]), await takeCounts(cache, [month])], [[1], [2]]);
+    assertEquals(await readCounts(cache, [month]), [2]);
+  },
   async "keys differ by each letter"(cache, { refusesKey = () => false }) {
     const names = [
       "d_k_a_0",

@@ -152,6 +152,28 @@ const CASES: Readonly<Record<string, readonly [changed: Env, comparison: Compari
     unset: [3, 0],
     set: [2, 1],
   }],
+  "USE_CALENDAR_MONTH_RATE_LIMIT: the end of a month, of a rule and of a limit in a request": [
+    { USE_CALENDAR_MONTH_RATE_LIMIT: "true" },
+    {
+      rules: {
+        "shop.yaml":
+          "domain: shop\ndescriptors:\n- key: bill\n  rate_limit: { unit: month, requests_per_unit: 5 }\n",
+      },
+      async look(service) {
+        const entries = [{ key: "bill", value: "a" }];
+        const limit = { requestsPerUnit: 5, unit: "MONTH" };
+        const { body } = await service.ask({
+          domain: "shop",
+          descriptors: [{ entries }, { entries, limit }],
+        });
+        return [...JSON.stringify(body).matchAll(/"durationUntilReset":"([0-9]+)s"/g)].map(([, rest]) =>
+          rest
+        );
+      },
+      unset: ["475200", "475200"],
+      set: ["2635200", "2635200"],
+    },
+  ],
   "QUOTA_MODE, LIMIT_STANDARD_HEADERS_ENABLED: the policy of the decisions": [
     { QUOTA_MODE: "true", LIMIT_STANDARD_HEADERS_ENABLED: "true" },
     {

@@ -21,6 +21,7 @@ function positionOf(block: string, key: string): string {
 }
 
 const UNIT = "unit: minute, requests_per_unit: 5";
+const MONTH = "unit: month, requests_per_unit: 5";
 const FLIGHT = "algorithm: concurrency, max_in_flight: 20";
 
 /** Replaced by the position of the algorithm. */
@@ -53,6 +54,16 @@ const GOOD: readonly [block: string, read: Partial<RateLimitSource>][] = [
       algorithm: { at: AT, name: "concurrency", leaseSeconds: 86_400 },
     },
   ],
+  [`{${MONTH}, calendar: true}`, { calendar: { timezone: "UTC" } }],
+  [`{${MONTH}, calendar: false}`, { calendar: false }],
+  [
+    `{${MONTH}, unit_multiplier: 3, algorithm: fixed_window, calendar: true, timezone: Europe/Paris}`,
+    { unitMultiplier: 3, calendar: { timezone: "Europe/Paris" } },
+  ],
+  ...["day", "WEEK", "year"].map((unit): [string, Partial<RateLimitSource>] => [
+    `{unit: ${unit}, requests_per_unit: 5, calendar: true, timezone: "America/Santiago"}`,
+    { calendar: { timezone: "America/Santiago" } },
+  ]),
 ];
 
 for (const [block, expected] of GOOD) {
@@ -72,6 +83,7 @@ const IN_FLIGHT = "has no meaning with 'algorithm: concurrency', which counts hi
   "use max_in_flight and lease";
 const UNLIMITED = "has no meaning with 'unlimited: true'; remove one of them";
 
+const NO_CALENDAR = "timezone: requires 'calendar: true'; set it, or remove timezone";
 const NO_BURST = "burst: requires 'algorithm: token_bucket'; set it, or remove burst";
 const BURST = "burst: expected a whole number from 1 to 2147483648, got";
 
@@ -106,6 +118,43 @@ const BAD: readonly [block: string, ...problems: string[]][] = [
     `{${FLIGHT}, lease: 5s, unit: second, requests_per_unit: 3, unit_multiplier: 2}`,
     ...["unit", "requests_per_unit", "unit_multiplier"].map((key) => `${key}: ${IN_FLIGHT}`),
   ],
+  [`{${MONTH}, timezone: Europe/Paris}`, NO_CALENDAR],
+  [`{${MONTH}, calendar: false, timezone: Europe/Paris}`, NO_CALENDAR],
+  [`{${MONTH}, calendar: monthly}`, "calendar: expected true or false, got 'monthly'"],
+  ...["Europe/Pariss", "''", "+25:00"].map((zone): [string, string] => {
+    const text = `unknown time zone '${
+      zone.replaceAll("'", "")
+    }'; expected an IANA name, such as Europe/Paris or UTC`;
+    return [`{${MONTH}, calendar: true, timezone: ${zone}}`, `timezone: ${text}`];
+  }),
+  ...["second", "minute", "hour"].map((unit): [string, string] => {
+    const text =
+      `has no meaning with 'unit: ${unit}'; expected the unit day, week, month or year, or no calendar`;
+    return [`{unit: ${unit}, requests_per_unit: 5, calendar: true}`, `calendar: ${text}`];
+  }),
+  ...["day", "week", "year"].map((unit): [string, string] => {
+    const text =
+      `has no meaning with 'calendar: true' and 'unit: ${unit}'; remove one of them, or use months`;
+    return [
+      `{unit: ${unit}, requests_per_unit: 5, unit_multiplier: 2, calendar: true}`,
+      `unit_multiplier: ${text}`,
+    ];
+  }),
+  [
+    `{${MONTH}, unit_multiplier: 5, calendar: true}`,
+    "unit_multiplier: expected one of 1, 2, 3, 4, 6, 12 with 'calendar: true': windows of months divide the year; got 5",
+  ],
+  ...["sliding_window", "token_bucket"].map((algorithm): [string, string, string] => [
+    `{${MONTH}, algorithm: ${algorithm}, calendar: true, timezone: UTC}`,
+    `calendar: has no meaning with 'algorithm: ${algorithm}', which has no fixed windows; remove it`,
+    `timezone: has no meaning with 'algorithm: ${algorithm}', which has no fixed windows; remove it`,
+  ]),
+  [
+    `{${FLIGHT}, lease: 5s, calendar: false}`,
+    "calendar: has no meaning with 'algorithm: concurrency', which has no fixed windows; remove it",
+  ],
+  ["{unlimited: true, calendar: true}", `calendar: ${UNLIMITED}`],
+  ["{unlimited: true, timezone: UTC}", `timezone: ${UNLIMITED}`],
   ["{unlimited: true, algorithm: sliding_window}", `algorithm: ${UNLIMITED}`],
   ["{unlimited: true, algorithm: fixed_window}", `algorithm: ${UNLIMITED}`],
   [

@@ -22,6 +22,17 @@ const CASES: readonly (readonly [string, QuotaLimit, QuotaLimit])[] = [
     { kind: "rate", perSecond: 5, burst: 3, isPerSecond: true },
     { kind: "allow", shadowPerSecond: 5 },
   ],
+  // The longest day of the zone has 25 hours, and the longest month in UTC 31 days.
+  [
+    "rate_limit: {unit: day, requests_per_unit: 90000, calendar: true, timezone: Europe/Paris}",
+    { kind: "rate", perSecond: 1, burst: 90_000, isPerSecond: false },
+    { kind: "allow", shadowPerSecond: 1 },
+  ],
+  [
+    "rate_limit: {unit: month, requests_per_unit: 2678400, calendar: true}",
+    { kind: "rate", perSecond: 1, burst: 2_678_400, isPerSecond: false },
+    { kind: "allow", shadowPerSecond: 1 },
+  ],
   ["rate_limit: {algorithm: concurrency, max_in_flight: 5, lease: 1m}", { kind: "impossible" }, FREE],
 ];
 

@@ -13,6 +13,7 @@ descriptors:
 - {key: shadow, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 0}}
 - {key: tens, rate_limit: {unit: minute, unit_multiplier: 10, requests_per_unit: 70}}
 - {key: sliding, rate_limit: {unit: hour, requests_per_unit: 3, algorithm: sliding_window}}
+- {key: bill, rate_limit: {unit: year, requests_per_unit: 3, calendar: true}}
 - {key: flight, rate_limit: {algorithm: concurrency, max_in_flight: 2, lease: 60s}}
 - {key: free, rate_limit: {unlimited: true}}
 - {key: named, rate_limit: {unit: day, requests_per_unit: 7, name: user}}
@@ -116,6 +117,11 @@ const CASES: Readonly<
     STANDARD,
     ["second", "path=/a/b,user=ann"].map((text) => descriptor(text)),
     ['RateLimit-Policy: "path_/a/*.user";q=8;w=604800', 'RateLimit: "path_/a/*.user";r=7;t=92800'],
+  ],
+  "the length of a calendar window is that of the current one": [
+    STANDARD,
+    [descriptor("bill")],
+    ['RateLimit-Policy: "bill";q=3;w=31536000', 'RateLimit: "bill";r=2;t=4067200'],
   ],
   "a value that a request has is not in a name": [
     STANDARD,

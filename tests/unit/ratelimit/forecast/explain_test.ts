@@ -322,9 +322,11 @@ descriptors:
   rate_limit: { unit: second, requests_per_unit: 6, algorithm: token_bucket, burst: 30 }
 - key: flight
   rate_limit: { algorithm: concurrency, max_in_flight: 9, lease: 30s }
+- key: bill
+  rate_limit: { unit: month, requests_per_unit: 9, calendar: true, timezone: Europe/Paris }
 `,
   });
-  const amounts = ["sliding=a", "bucket=a", "flight=a"].map((text) => {
+  const amounts = ["sliding=a", "bucket=a", "flight=a", "bill=a"].map((text) => {
     const request = { domain: "shop", hitsAddend: 1, descriptors: [descriptor(text)] };
     const [{ limit, cacheKey, windowEnds } = {}] = explain(rules, request, CONTEXT).explanation.descriptors;
     return { limit, cacheKey, windowEnds };
@@ -339,10 +341,15 @@ descriptors:
     burst: 30,
   };
   const flight = { algorithm: "concurrency", maxInFlight: 9, leaseSeconds: 30 };
+  const month = { requestsPerUnit: 9, unit: "MONTH", windowSeconds: 2_592_000, timezone: "Europe/Paris" };
+  const bill = { limit: { ...flags, rule: "shop.bill", ...month }, cacheKey: "shop_bill_a_1698793200" };
   const expected = [
     { limit: { ...flags, rule: "shop.sliding", ...sliding }, cacheKey: "shop_sliding_a_sliding120" },
     { limit: { ...flags, rule: "shop.bucket", ...bucket }, cacheKey: "shop_bucket_a_bucket1" },
     { limit: { ...flags, rule: "shop.flight", ...flight }, cacheKey: "shop_flight_a_lease30" },
   ];
-  assertEquals<unknown>(amounts, expected.map((one) => ({ ...one, windowEnds: undefined })));
+  assertEquals<unknown>(amounts, [
+    ...expected.map((one) => ({ ...one, windowEnds: undefined })),
+    { ...bill, windowEnds: "2023-11-30T23:00:00Z" },
+  ]);
 });

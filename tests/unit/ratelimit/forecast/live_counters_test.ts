@@ -26,6 +26,8 @@ descriptors:
   rate_limit: { unit: minute, requests_per_unit: 6, algorithm: token_bucket, burst: 30 }
 - key: flight
   rate_limit: { algorithm: concurrency, max_in_flight: 9, lease: 30s }
+- key: bill
+  rate_limit: { unit: month, requests_per_unit: 9, calendar: true, timezone: Europe/Paris }
 `,
 });
 
@@ -164,6 +166,24 @@ Deno.test("without rules, and for a request that is none, counters are refused a
     const invalid = await assertRejects(() => bed.counters[work]({ ...ANN, domain: "" }));
     assertEquals(invalid.name, "InvalidRequestError");
   }
+});
+
+Deno.test("counters of a calendar show its time zone, and the length of the current window", async () => {
+  await using bed = new Bed(RULES);
+  const request = asking(["bill", "ann"]);
+  await bed.code(request);
+  assertEquals(await bed.counters.peek(request), [{
+    limited: true,
+    rule: "shop.bill",
+    cacheKey: "shop_bill_ann_1698793200",
+    limit: 9,
+    unit: "MONTH",
+    windowSeconds: 30 * 86_400,
+    timezone: "Europe/Paris",
+    used: 1,
+    remaining: 8,
+    resetsAt: "2023-11-30T23:00:00Z",
+  }]);
 });
 
 Deno.test("counters of other algorithms are shown and reset without taking from them", async () => {

@@ -51,6 +51,8 @@ descriptors:
 - key: g
   shadow_mode: true
   rate_limit: { algorithm: concurrency, max_in_flight: 5, lease: 1m }
+- key: bill
+  rate_limit: { unit: month, unit_multiplier: 3, requests_per_unit: 5, calendar: true, timezone: Europe/Paris }
 `,
 });
 
@@ -63,6 +65,7 @@ Deno.test("rules as text: limits in a few words", () => {
     "5 per HOUR, sliding window",
     "5 per 2 SECONDS, token bucket of 9",
     "5 in flight",
+    "5 per 3 MONTHS, calendar of Europe/Paris",
   ]);
 });
 
@@ -74,4 +77,9 @@ Deno.test("rules as text: the lines of other algorithms end with their fields", 
     "d.g: unit=UNKNOWN requests_per_unit=5, shadow_mode: true, quota_mode: false, algorithm: concurrency, " +
     "lease: 60s",
   ]);
+  assertEquals(
+    rulesText(RULES).split("\n")[2],
+    "d.bill: unit=MONTH requests_per_unit=5, shadow_mode: false, quota_mode: false, unit_multiplier: 3, " +
+      "calendar: true, timezone: Europe/Paris",
+  );
 });
