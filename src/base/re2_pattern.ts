@@ -1,9 +1,17 @@
 import { readCharacter, translateClass, translateEscapedClass } from "./re2_class.ts";
 
-/** A pattern for the flag `u` of JavaScript, or why RE2 refuses it, with an offset in its text. */
+/** A pattern for the flag `u` of JavaScript and its structure, or why RE2 refuses it, with an offset in its text. */
 type Re2Translation =
-  | { readonly source: string }
+  | { readonly source: string; readonly node: Re2Node }
   | { readonly problem: string; readonly at: number };
+
+/** The structure of a pattern, as far as it decides which texts match. `one` and `assertion` are sources for JavaScript. */
+export type Re2Node =
+  | { readonly kind: "one"; readonly one: string }
+  | { readonly kind: "assertion"; readonly assertion: string }
+  | { readonly kind: "all"; readonly nodes: readonly Re2Node[] }
+  | { readonly kind: "any"; readonly nodes: readonly Re2Node[] }
+  | { readonly kind: "repeated"; readonly node: Re2Node; readonly min: number; readonly max: number };
 
 /** Translates a pattern of RE2, the syntax of Go, which means the same in JavaScript afterwards. */
 export function translateRe2(text: string): Re2Translation {
@@ -13,6 +21,7 @@ export function translateRe2(text: string): Re2Translation {
 /** One or more characters, a class, a group or an assertion, with its repetition. */
 interface Item {
   readonly source: string;
+  readonly node: Re2Node;
   /** Number of repetitions of its innermost part by counts. */
   readonly repeats: number;
   /** True when a repetition takes it only as a group: it is an assertion, or is repeated already. */
@@ -51,9 +60,9 @@ class Translator {
   }
 
   translate(): Re2Translation {
-    const { source } = this.#alternatives(0);
+    const { source, node } = this.#alternatives(0);
     if (this.#at < this.#text.length) this.#fail("unexpected )", this.#at);
-    return this.#problem ?? { source };
+    return this.#problem ?? { source, node };
   }
 
   /** The first problem counts; nothing is read after it. */
@@ -63,7 +72,7 @@ class Translator {
   }
 
   #alternatives(depth: number): Item {
-    const branches: string[] = [];
+    const branches: (readonly Item[])[] = [];
     let items: Item[] = [];
     let repeats = 1;
     let lastRepetition = -1;
@@ -72,7 +81,7 @@ class Translator {
       const start = this.#at;
       const repetition = this.#repetition(start);
       if (this.#text[start] === "|") {
-        branches.push(sourceOf(items));
+        branches.push(items);
         items = [];
         this.#at++;
       } else if (repetition === undefined) {
@@ -84,7 +93,15 @@ class Translator {
       }
       repeats = Math.max(repeats, items.at(-1)?.repeats ?? 1);
     }
-    return { source: [...branches, sourceOf(items)].join("|"), repeats, needsGroup: false };
+    branches.push(items);
+    const nodes = branches.map(nodeOf);
+    const [node = NOTHING] = nodes;
+    return {
+      source: branches.map(sourceOf).join("|"),
+      node: nodes.length === 1 ? node : { kind: "any", nodes },
+      repeats,
+      needsGroup: false,
+    };
   }
 
   #repetition(at: number): Repetition | undefined {
@@ -124,7 +141,8 @@ class Translator {
     const isReversed = this.#text[end] === "?";
     const isLazy = isReversed !== this.#flags.U;
     const source = item.needsGroup ? `(?:${item.source})` : item.source;
-    items.push({ source: `${source}${written}${isLazy ? "?" : ""}`, repeats, needsGroup: true });
+    const node: Re2Node = { kind: "repeated", node: item.node, min, max };
+    items.push({ source: `${source}${written}${isLazy ? "?" : ""}`, node, repeats, needsGroup: true });
     this.#at = isReversed ? end + 1 : end;
   }
 
@@ -142,7 +160,7 @@ class Translator {
   }
 
   #assert(items: Item[], source: string, length: number): void {
-    items.push({ source, repeats: 1, needsGroup: true });
+    items.push({ source, node: { kind: "assertion", assertion: source }, repeats: 1, needsGroup: true });
     this.#at += length;
   }
 
@@ -188,11 +206,11 @@ class Translator {
     const outer = this.#flags;
     const open = this.#openGroup();
     if (open === undefined) return;
-    const { source, repeats } = this.#alternatives(depth + 1);
+    const { source, node, repeats } = this.#alternatives(depth + 1);
     if (this.#text[this.#at] !== ")") return this.#fail("missing closing )", start);
     this.#at++;
     this.#flags = outer;
-    items.push({ source: `${open}${source})`, repeats, needsGroup: false });
+    items.push({ source: `${open}${source})`, node, repeats, needsGroup: false });
   }
 
   /** Reads what begins a group; undefined for flags alone. */
@@ -225,7 +243,14 @@ class Translator {
 }
 
 function plain(source: string): Item {
-  return { source, repeats: 1, needsGroup: false };
+  return { source, node: { kind: "one", one: source }, repeats: 1, needsGroup: false };
+}
+
+const NOTHING: Re2Node = { kind: "all", nodes: [] };
+
+function nodeOf(items: readonly Item[]): Re2Node {
+  const [first = NOTHING, ...others] = items.map(({ node }) => node);
+  return others.length === 0 ? first : { kind: "all", nodes: [first, ...others] };
 }
 
 function sourceOf(items: readonly Item[]): string {

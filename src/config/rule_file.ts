@@ -9,6 +9,7 @@ import type { YamlList, YamlMapping, YamlValue } from "../yaml/value.ts";
 import { LIMIT_EVENTS, type LimitEvent, REDACTIONS, type RuleEvents } from "../ratelimit/rule_events.ts";
 import { readMetadata } from "./metadata_reader.ts";
 import { readRateLimit } from "./rate_limit_block.ts";
+import { readValueMatch } from "./value_match_reader.ts";
 
 /** The content of a rule file and its problems of syntax and types. */
 export interface RuleFile {
@@ -81,11 +82,16 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
   const rateLimit = fields.mapping("rate_limit");
   const metadata = fields.mapping("metadata");
   const nested = fields.list("descriptors");
+  const value = mapping.entries.get("value")?.value;
+  const match = value?.kind === "mapping" ? readValueMatch(log, value, pathOf(path, "value")) : undefined;
+  const isMatchInvalid = value?.kind === "mapping" && match === undefined;
   const descriptor: DescriptorSource = {
     at: log.at(mapping.offset),
     path,
     key: fields.text("key") ?? "",
-    value: fields.anyText("value") ?? "",
+    value: value?.kind === "mapping" ? "" : fields.anyText("value") ?? "",
+    match,
+    fallback: fields.choice("fallback", ["parent"]),
     rateLimit: rateLimit === undefined
       ? undefined
       : readRateLimit(log, rateLimit, pathOf(path, "rate_limit")),
@@ -100,7 +106,7 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
     descriptors: nested === undefined ? [] : readDescriptors(log, nested, pathOf(path, "descriptors")),
   };
   if (rateLimit === undefined && !fields.failed("rate_limit")) warnWithoutLimit(log, mapping, descriptor);
-  return fields.failed("key") || fields.failed("value") ? undefined : descriptor;
+  return fields.failed("key") || fields.failed("value") || isMatchInvalid ? undefined : descriptor;
 }
 
 /** Reports each field that only changes the limit of its level, where that level has none. */

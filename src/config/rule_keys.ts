@@ -22,6 +22,7 @@ const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: re
       "detailed_metric",
       "value_to_metric",
       "share_threshold",
+      "fallback",
       "metadata",
       "events",
       "events_redact",

@@ -49,10 +49,17 @@ export interface RateLimitSource {
   readonly replaces: readonly { readonly at: Position; readonly path: string; readonly name: string }[];
 }
 
+/** Several values of a rule: those of a list, or those in which an expression of RE2 is found. */
+export type ValueMatch = { readonly in: readonly string[] } | { readonly regex: string };
+
 /** One rule of a source, with valid types, apart from its place and its limit. */
 export interface RuleSource {
   readonly key: string;
+  /** Empty for any value, and with `match`. */
   readonly value: string;
+  readonly match?: ValueMatch | undefined;
+  /** Values without a rule take the limit of the parent and its counter. */
+  readonly fallback?: "parent" | undefined;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
   /** Undefined to use the policy. */

@@ -2,7 +2,9 @@
 interface LevelRules {
   readonly exact: ReadonlyMap<string, LevelNode> | undefined;
   readonly patterns: { find(value: string): LevelNode | undefined } | undefined;
+  readonly expressions: { find(value: string): LevelNode | undefined } | undefined;
   readonly keyOnly: LevelNode | undefined;
+  readonly named: ReadonlyMap<string, readonly { readonly node: LevelNode }[]> | undefined;
 }
 
 /** One rule: whether it has a limit, and the rules below it. */
@@ -114,7 +116,8 @@ function levelsAt(
 }
 
 function nodeFor(rules: LevelRules, value: string): LevelNode | undefined {
-  return rules.exact?.get(value) ?? rules.patterns?.find(value) ?? rules.keyOnly;
+  return rules.named?.get(value)?.[0]?.node ?? rules.exact?.get(value) ?? rules.patterns?.find(value) ??
+    rules.expressions?.find(value) ?? rules.keyOnly;
 }
 
 function nextDot(text: string, from: number): number {

@@ -7,7 +7,7 @@ import { Families, type FamilyName, type Labels, type MetricKind } from "./pull_
 import { type LevelTables, readDomain } from "./pull_levels.ts";
 import { mapperOf, type MetricMapping, metricName } from "./pull_mapping.ts";
 import { builtInMapping, type DeclaredMetrics, nativeMapping, plainMapping } from "./pull_rule_mapping.ts";
-import { sanitizeStatName } from "./store.ts";
+import { sanitizeStatName } from "../base/stat_name.ts";
 import type { Timer } from "./timer.ts";
 
 /** The source of metrics. It is read in slices, with turns of the event loop in between. */

@@ -1,3 +1,4 @@
+import { sanitizeStatName } from "../base/stat_name.ts";
 import {
   type MetricGroup,
   type MetricName,
@@ -19,8 +20,6 @@ const EVICTIONS_PER_LOAD = 2_000;
 const EVICTIONS_PER_KEY = 16;
 /** Domains that have their own key `other`. */
 const MAX_DOMAINS = 10_000;
-const SEPARATORS = /[:|\p{Cc}]/gu;
-const IPV4_ADDRESS = /\d{1,3}(?:\.\d{1,3}){3}/g;
 
 /** The counts of a metric key that a thread adds. */
 export interface RuleDelta {
@@ -329,11 +328,6 @@ function emptyCounters(): RuleCounters {
     returnedHits: 0,
     domainNotFound: 0,
   };
-}
-
-/** A metric key as it is printed: `_` for separators, control characters and the dots of IPv4 addresses. */
-export function sanitizeStatName(name: string): string {
-  return name.replace(SEPARATORS, "_").replace(IPV4_ADDRESS, (address) => address.replaceAll(".", "_"));
 }
 
 /** The statistics of one method's calls. */

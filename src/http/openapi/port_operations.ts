@@ -10,6 +10,7 @@ import {
   textSchema,
   timeSchema,
 } from "../../base/json_schema.ts";
+import { MATCH_KINDS } from "../../ratelimit/forecast/explain_walk.ts";
 import { ALGORITHMS } from "../../ratelimit/rule_source.ts";
 import { UNIT_NAMES } from "../../ratelimit/units.ts";
 import { LIMIT_EVENTS, REDACTIONS } from "../../ratelimit/rule_events.ts";
@@ -126,7 +127,7 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
     rules: listSchema(
       objectSchema({
         rule: textSchema("The key and value of the rule."),
-        by: choiceSchema(["exact", "pattern", "key"], "Kind of comparison."),
+        by: choiceSchema(MATCH_KINDS, "Kind of comparison."),
         matches: flagSchema("Whether it matches."),
         chosen: flagSchema("Whether it is the most specific match."),
         why: textSchema("Human-readable reason."),

@@ -88,7 +88,8 @@ function explained(descriptor: Descriptor, found: Found): ExplainedDescriptor {
   const planned = plan.descriptors[index];
   if (planned?.limit !== undefined) {
     const limit = limitOf(planned.limit, planned, context);
-    return { entries, levels, ...limitedBy(planned.limit), limit, ...counterOf(planned) };
+    const isFallback = (planned.limit.rule?.path.length ?? entries.length) < entries.length;
+    return { entries, levels, ...limitedBy(planned.limit, isFallback), limit, ...counterOf(planned) };
   }
   if (walked === undefined || planned === undefined) return { entries, levels, outcome: "none", why: end };
   return {
@@ -101,13 +102,14 @@ function explained(descriptor: Descriptor, found: Found): ExplainedDescriptor {
   };
 }
 
-function limitedBy(limit: RateLimit): Pick<ExplainedDescriptor, "outcome" | "why"> {
+function limitedBy(limit: RateLimit, isFallback: boolean): Pick<ExplainedDescriptor, "outcome" | "why"> {
   if (limit.rule === undefined) {
     return { outcome: "limited", why: "the request has its own limit: no rule applies" };
   }
-  return limit.unlimited
-    ? { outcome: "unlimited", why: "its rule is unlimited: nothing is counted" }
-    : { outcome: "limited", why: "its rule has a limit" };
+  return limit.unlimited ? { outcome: "unlimited", why: "its rule is unlimited: nothing is counted" } : {
+    outcome: "limited",
+    why: isFallback ? "its rule takes the limit of its parent" : "its rule has a limit",
+  };
 }
 
 function limitOf(

@@ -1,10 +1,12 @@
 import { compilePattern, matchesPattern } from "../rules/pattern_index.ts";
+import { matchesExpression } from "../rules/value_match.ts";
 import { type Entry, shownEntry } from "../request.ts";
 import { nodeFor } from "../rules/match_rules.ts";
-import type { KeyRules, RateLimit, RuleNode, RuleTable } from "../rules/rules.ts";
+import type { KeyRules, NamedRule, RateLimit, RuleNode, RuleTable } from "../rules/rules.ts";
 
-/** The kind of match of a rule with an entry: exact value, pattern, or key only. */
-type MatchKind = "exact" | "pattern" | "key";
+/** The kind of match of a rule with an entry: exact value, list of values, pattern, expression, or key only. */
+export const MATCH_KINDS = ["exact", "in", "pattern", "regex", "key"] as const;
+type MatchKind = typeof MATCH_KINDS[number];
 
 /** A rule that was compared with an entry. */
 interface WalkedRule {
@@ -75,7 +77,7 @@ function walkedLevel(
   const otherKeys = level.keys().filter((key) => key !== entry.key).take(MAX_SHOWN).toArray();
   const others = level.size - (rules === undefined ? 0 : 1);
   const walked = rules === undefined ? [] : walkedRules(rules, entry, chosen);
-  const count = (rules?.exact?.size ?? 0) + (rules?.keyOnly === undefined ? 0 : 1);
+  const count = rules === undefined ? 0 : ruleCount(rules);
   return {
     entry: shownEntry(entry),
     rules: walked,
@@ -83,6 +85,16 @@ function walkedLevel(
     otherKeys,
     furtherKeys: others - otherKeys.length,
   };
+}
+
+/** Counts a list of values as one rule. */
+function ruleCount(rules: KeyRules): number {
+  const listed = namedRules(rules).reduce((sum, { match }) => sum + ("in" in match ? match.in.length : 0), 0);
+  return (rules.exact?.size ?? 0) - listed + namedRules(rules).length + (rules.keyOnly === undefined ? 0 : 1);
+}
+
+function namedRules({ named }: KeyRules): NamedRule[] {
+  return named?.values().toArray().flat() ?? [];
 }
 
 function walkedRules(rules: KeyRules, { key, value }: Entry, chosen: RuleNode | undefined): WalkedRule[] {
@@ -93,7 +105,18 @@ function walkedRules(rules: KeyRules, { key, value }: Entry, chosen: RuleNode | 
     group.push({ rule, by, matches, chosen, why: reason({ by, matches, chosen }, choice) });
   };
   let compared = 0;
+  const named = namedRules(rules);
+  for (const { text, match, node } of named) {
+    const isChosen = node === chosen;
+    if (++compared > MAX_COMPARED && !isChosen) continue;
+    const [by, matches] = "in" in match
+      ? ["in", match.in.includes(value)] as const
+      : ["regex", matchesExpression(match.regex, value)] as const;
+    add(`${key}_${text}`, by, matches, isChosen);
+  }
+  const lists = new Set(named.map(({ node }) => node));
   for (const [text, node] of rules.exact ?? []) {
+    if (lists.has(node)) continue;
     const isChosen = node === chosen;
     if (++compared > MAX_COMPARED && !isChosen) {
       if (groups.chosen.length > 0 || choice === undefined || choice === "key") break;
@@ -108,6 +131,8 @@ function walkedRules(rules: KeyRules, { key, value }: Entry, chosen: RuleNode | 
 }
 
 function kindOf(rules: KeyRules, value: string, chosen: RuleNode): MatchKind {
+  const named = namedRules(rules).find(({ node }) => node === chosen);
+  if (named !== undefined) return "in" in named.match ? "in" : "regex";
   if (rules.exact?.get(value) === chosen) return "exact";
   return rules.keyOnly === chosen ? "key" : "pattern";
 }
@@ -117,15 +142,26 @@ function reason(
   choice: MatchKind | undefined,
 ): string {
   if (chosen) return CHOSEN[by];
-  if (!matches) return by === "pattern" ? "its pattern does not match" : "another value";
+  if (!matches) return MISSED[by];
   if (by === "key") return "it matches any value, but a rule with a matching value takes precedence";
-  return choice === "exact"
-    ? "its pattern matches, but an exact value takes precedence"
-    : "its pattern matches, but an earlier pattern takes precedence";
+  const matching = by === "regex" ? "its expression matches" : "its pattern matches";
+  if (choice === "exact" || choice === "in") return `${matching}, but an exact value takes precedence`;
+  if (by === "pattern") return `${matching}, but an earlier pattern takes precedence`;
+  return `${matching}, but ${choice === "pattern" ? "a pattern" : "an earlier expression"} takes precedence`;
 }
+
+const MISSED: Readonly<Record<MatchKind, string>> = {
+  exact: "another value",
+  in: "its list does not have this value",
+  pattern: "its pattern does not match",
+  regex: "its expression does not match",
+  key: "another key",
+};
 
 const CHOSEN: Readonly<Record<MatchKind, string>> = {
   exact: "exact value",
+  in: "its list has this value",
   pattern: "first matching pattern",
+  regex: "first matching expression",
   key: "it matches any value, and no rule with a value matches",
 };

@@ -1,17 +1,19 @@
 import type { Entry } from "../request.ts";
 import type { CounterName, RateLimit, RuleLevel } from "./rules.ts";
+import { sharedText } from "./value_match.ts";
 
 const NOTHING_VARIES: readonly number[] = [];
 
-/** The counter name of a rule: domain, keys and values, each followed by `_`; a shared level has its pattern as value. */
+/** The counter name of a rule: domain, keys and values, each followed by `_`; a shared level has a constant text as value. */
 export function counterName(domain: string, path: readonly RuleLevel[]): CounterName {
   const texts: string[] = [];
   const varying: number[] = [];
   // Joined once: concatenated strings take more memory.
   let text = [domain, "_"];
-  for (const [index, { key, value, pattern, shareThreshold }] of path.entries()) {
-    if (shareThreshold || (value !== "" && pattern === undefined)) {
-      text.push(key, "_", value, "_");
+  for (const [index, level] of path.entries()) {
+    const { key, value, match, shareThreshold } = level;
+    if (shareThreshold || hasOneValue(level)) {
+      text.push(key, "_", match === undefined ? value : sharedText(domain, path.slice(0, index + 1)), "_");
       continue;
     }
     texts.push([...text, key, "_"].join(""));
@@ -20,6 +22,11 @@ export function counterName(domain: string, path: readonly RuleLevel[]): Counter
   }
   texts.push(text.join(""));
   return { texts, varying: varying.length === 0 ? NOTHING_VARIES : varying };
+}
+
+/** True if a level is for the one value that is written. */
+export function hasOneValue({ value, pattern, match }: RuleLevel): boolean {
+  return value !== "" && pattern === undefined && match === undefined;
 }
 
 /** Seconds since the epoch at which the window of a cache key begins; not a number if the key has no such window. */

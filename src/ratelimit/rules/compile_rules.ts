@@ -6,8 +6,19 @@ import { compilePattern, PatternIndex } from "./pattern_index.ts";
 import { checkSources, type SourceChecks } from "./rule_check.ts";
 import type { DescriptorSource, DomainSource, RateLimitSource, RuleSource } from "../rule_source.ts";
 import { placeOf, type Problem } from "../../base/problem.ts";
-import type { KeyRules, LimitRule, RateLimit, RuleLevel, RuleNode, Rules, RuleTable } from "./rules.ts";
+import type {
+  KeyRules,
+  LimitRule,
+  NamedRule,
+  RateLimit,
+  RuleLevel,
+  RuleNode,
+  Rules,
+  RuleTable,
+} from "./rules.ts";
+import { sanitizeStatName } from "../../base/stat_name.ts";
 import { staticMetricKey } from "./stat_path.ts";
+import { ExpressionList, valueText } from "./value_match.ts";
 
 /** A rule without nested rules, its depth from 0, and its line in the file of its domain; 0 without a line. */
 export interface FlatDescriptor extends RuleSource {
@@ -81,7 +92,9 @@ type OpenTable = Map<string, OpenKeyRules>;
 interface OpenKeyRules extends KeyRules {
   exact: Map<string, RuleNode> | undefined;
   patterns: PatternIndex<RuleNode> | undefined;
+  expressions: ExpressionList<RuleNode> | undefined;
   keyOnly: RuleNode | undefined;
+  named: Map<string, NamedRule[]> | undefined;
 }
 
 interface OpenNode extends RuleNode {
@@ -121,16 +134,18 @@ export class RulesBuilder {
     this.#places.length = depth;
     const level = { ...levelOf(descriptor), key: this.#shared(descriptor.key) };
     const path = [...this.#places.at(-1)?.path ?? [], level];
-    const limit = rateLimit === undefined ? undefined : this.#limit(descriptor, rateLimit, path);
+    const limit = rateLimit !== undefined
+      ? this.#limit(descriptor, rateLimit, path)
+      : descriptor.fallback === "parent"
+      ? this.#places.at(-1)?.node.limit
+      : undefined;
     const node: OpenNode = { order: this.#nodeCount++, limit, children: undefined };
     const table = this.#tableAt(depth);
     let rules = table.get(level.key);
     if (rules === undefined) {
-      table.set(level.key, rules = { exact: undefined, patterns: undefined, keyOnly: undefined });
+      table.set(level.key, rules = { ...NO_KEY_RULES });
     }
-    if (level.value === "") rules.keyOnly = node;
-    else (rules.exact ??= new Map()).set(level.value, node);
-    if (level.pattern !== undefined) (rules.patterns ??= new PatternIndex()).add(level.pattern, node);
+    addNode(rules, level, node);
     this.#places.push({ path, node, table: undefined });
   }
 
@@ -214,9 +229,32 @@ function windowOf({ unlimited, unit, unitMultiplier, algorithm }: FlatLimit): nu
 }
 
 function levelOf(descriptor: FlatDescriptor): RuleLevel {
-  const { key, value, shareThreshold, valueToMetric } = descriptor;
-  const pattern = value.includes("*") ? compilePattern(value) : undefined;
-  return { key, value, pattern, shareThreshold, valueToMetric };
+  const { key, match, shareThreshold, valueToMetric } = descriptor;
+  const value = valueText(descriptor);
+  const pattern = match === undefined && value.includes("*") ? compilePattern(value) : undefined;
+  return { key, value, pattern, match, shareThreshold, valueToMetric };
+}
+
+const NO_KEY_RULES: Readonly<OpenKeyRules> = {
+  exact: undefined,
+  patterns: undefined,
+  expressions: undefined,
+  keyOnly: undefined,
+  named: undefined,
+};
+
+function addNode(rules: OpenKeyRules, { value, pattern, match }: RuleLevel, node: RuleNode): void {
+  if (match !== undefined) {
+    const name = sanitizeStatName(value);
+    const named = rules.named ??= new Map();
+    named.set(name, [...named.get(name) ?? [], { text: value, match, node }]);
+    if ("regex" in match) (rules.expressions ??= new ExpressionList()).add(match.regex, node);
+    else for (const one of match.in) (rules.exact ??= new Map()).set(one, node);
+    return;
+  }
+  if (value === "") rules.keyOnly = node;
+  else (rules.exact ??= new Map()).set(value, node);
+  if (pattern !== undefined) (rules.patterns ??= new PatternIndex()).add(pattern, node);
 }
 
 function ruleOf(

@@ -48,7 +48,12 @@ function isAlwaysHashed(text: string): boolean {
 
 function keyText(text: string, isShortened: boolean): string {
   const isPlain = !isAlwaysHashed(text) && !(isShortened && byteLength(text) > MAX_TEXT_BYTES);
-  return isPlain ? text : `${startOfText(shownStart(text), START_BYTES)}${MARK}${sha256OfText(text)}`;
+  return isPlain ? text : hashedText(text);
+}
+
+/** The start of a text and a digest, by default its own; no value of a request is such a text unless it is hashed itself. */
+export function hashedText(text: string, hashed: string = text): string {
+  return `${startOfText(shownStart(text), START_BYTES)}${MARK}${sha256OfText(hashed)}`;
 }
 
 /** Shows no more than is needed: a text may be as large as a message. */

@@ -27,7 +27,7 @@ interface Candidate {
 
 /**
  * The limit for a bucket, whose pairs have no order: at each level, over the pairs that are left, an exact value takes
- * precedence over a pattern and a pattern over any value, and then the first rule of the file. All pairs must match; a
+ * precedence over a pattern, a pattern over an expression and that over any value, and then the first rule of the file. All pairs must match; a
  * branch that ends early is left for the next one.
  */
 export function matchBucket(table: RuleTable, pairs: readonly Entry[]): BucketMatch | undefined {
@@ -59,7 +59,9 @@ function candidates(table: RuleTable, left: readonly Entry[]): Candidate[] {
   for (const entry of left) {
     const rules = table.get(entry.key);
     if (rules === undefined) continue;
-    const ranked = [rules.exact?.get(entry.value), rules.patterns?.find(entry.value), rules.keyOnly];
+    const { exact, patterns, expressions, keyOnly } = rules;
+    const { value } = entry;
+    const ranked = [exact?.get(value), patterns?.find(value), expressions?.find(value), keyOnly];
     for (const [rank, node] of ranked.entries()) {
       if (node !== undefined) found.push({ node, rank, entry });
     }

@@ -1,9 +1,10 @@
 import type { Entry } from "../request.ts";
 import type { KeyRules, RateLimit, RuleNode, RuleTable } from "./rules.ts";
 
-/** The rule for a value: exact, then patterns in order of declaration, then any value. */
+/** The rule for a value: exact or in a list, then patterns and then expressions in order of declaration, then any value. */
 export function nodeFor(rules: KeyRules, value: string): RuleNode | undefined {
-  return rules.exact?.get(value) ?? rules.patterns?.find(value) ?? rules.keyOnly;
+  return rules.exact?.get(value) ?? rules.patterns?.find(value) ?? rules.expressions?.find(value) ??
+    rules.keyOnly;
 }
 
 /**

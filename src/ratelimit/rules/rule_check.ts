@@ -1,5 +1,7 @@
 import type { DescriptorSource, DomainSource, RateLimitSource } from "../rule_source.ts";
 import type { Problem } from "../../base/problem.ts";
+import { re2Matcher } from "../../base/re2_matcher.ts";
+import { MAX_EXPRESSION_STEPS, MAX_EXPRESSIONS, valueText } from "./value_match.ts";
 
 /** Maximum total length of the full names of all rules. */
 const MAX_NAME_CHARACTERS = 64 * 1024 * 1024;
@@ -37,6 +39,7 @@ export function checkSources(
     if (known === undefined) domains.set(source.domain, { at: source.at, siblings });
     checkDescriptors(source.descriptors, {
       parent: source.domain,
+      parentRule: undefined,
       siblings,
       problems,
       names,
@@ -48,10 +51,20 @@ export function checkSources(
 }
 
 /** Rules of one level by key and then value, so that (`a_b`, `c`) differs from (`a`, `b_c`). */
-type Siblings = Map<string, Map<string, DescriptorSource>>;
+type Siblings = Map<string, KeySiblings>;
+
+interface KeySiblings {
+  readonly byValue: Map<string, DescriptorSource>;
+  /** By expression. */
+  expressions: Map<string, DescriptorSource> | undefined;
+  /** Of the expressions. */
+  steps: number;
+}
 
 interface Level {
   readonly parent: string;
+  /** Undefined at the first level. */
+  readonly parentRule: DescriptorSource | undefined;
   readonly siblings: Siblings;
   readonly problems: Problem[];
   readonly names: { left: number };
@@ -61,7 +74,8 @@ interface Level {
 
 function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level): void {
   for (const descriptor of descriptors) {
-    const { at, path, key, value } = descriptor;
+    const { at, path, key } = descriptor;
+    const value = valueText(descriptor);
     if (key === "") {
       level.problems.push(error(at, `${path}.key`, "descriptor has empty key"));
       continue;
@@ -77,31 +91,91 @@ function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level
       return;
     }
     checkDuplicate(descriptor, text, level);
-    if (descriptor.shareThreshold && !value.includes("*")) {
-      const found = `share_threshold requires a value with '*', but found '${value}'`;
+    if (descriptor.shareThreshold && descriptor.match === undefined && !value.includes("*")) {
+      const found = `share_threshold requires a value with '*', 'regex' or 'in', but found '${value}'`;
       level.problems.push(error(at, `${path}.share_threshold`, found));
     }
     if (key.includes("*")) level.problems.push(starInKey(descriptor));
     checkEvents(descriptor, level);
+    checkFallback(descriptor, level);
     if (descriptor.rateLimit !== undefined) {
       checkReplaces(descriptor.rateLimit, level.problems);
       checkAlgorithm(descriptor.rateLimit, level);
     }
-    checkDescriptors(descriptor.descriptors, { ...level, parent: text, siblings: new Map() });
+    const nested = { ...level, parent: text, parentRule: descriptor, siblings: new Map() };
+    checkDescriptors(descriptor.descriptors, nested);
   }
 }
 
 function checkDuplicate(descriptor: DescriptorSource, text: string, level: Level): void {
-  const { key, value } = descriptor;
-  let byValue = level.siblings.get(key);
-  if (byValue === undefined) level.siblings.set(key, byValue = new Map());
-  const first = byValue.get(value);
-  if (first === undefined) {
-    byValue.set(value, descriptor);
+  const { at, path, key, value, match } = descriptor;
+  let siblings = level.siblings.get(key);
+  if (siblings === undefined) {
+    level.siblings.set(key, siblings = { byValue: new Map(), expressions: undefined, steps: 0 });
+  }
+  if (match !== undefined && "regex" in match) {
+    checkExpression(descriptor, match.regex, siblings, level);
     return;
   }
-  const found = `duplicate descriptor composite key '${text}'; the first one is at ${first.at}`;
-  level.problems.push(error(descriptor.at, descriptor.path, found));
+  const { byValue } = siblings;
+  for (const [index, one] of match?.in.entries() ?? [[0, value] as const]) {
+    const first = byValue.get(one);
+    if (first === undefined) {
+      byValue.set(one, descriptor);
+      continue;
+    }
+    // A rule that names one value has the text of earlier versions.
+    const found = match === undefined && first.match === undefined
+      ? `duplicate descriptor composite key '${text}'; the first one is at ${first.at}`
+      : `duplicate value '${one}' of the key '${key}'; it is already in the rule at ${first.at}; remove one`;
+    level.problems.push(error(at, match === undefined ? path : `${path}.value.in[${index}]`, found));
+  }
+}
+
+function checkExpression(
+  descriptor: DescriptorSource,
+  regex: string,
+  siblings: KeySiblings,
+  { problems }: Level,
+): void {
+  const { at, path, key } = descriptor;
+  const report = (text: string) => problems.push(error(at, `${path}.value.regex`, text));
+  const expressions = siblings.expressions ??= new Map();
+  const first = expressions.get(regex);
+  if (first !== undefined) {
+    report(`duplicate expression of the key '${key}'; it is already in the rule at ${first.at}; remove one`);
+    return;
+  }
+  expressions.set(regex, descriptor);
+  const read = re2Matcher(regex, MAX_EXPRESSION_STEPS);
+  if ("problem" in read) return;
+  const stepsBefore = siblings.steps;
+  siblings.steps += read.steps;
+  const advice = "combine some of them, as in '^(a|b)$', or use a list or a wildcard";
+  if (expressions.size === MAX_EXPRESSIONS + 1) {
+    report(`expected at most ${MAX_EXPRESSIONS} expressions for the key '${key}' in one list; ${advice}`);
+  } else if (stepsBefore <= MAX_EXPRESSION_STEPS && siblings.steps > MAX_EXPRESSION_STEPS) {
+    const text = `the expressions for the key '${key}' in this list have more than ${MAX_EXPRESSION_STEPS} ` +
+      "steps, with each repetition by a count as often as it counts; use smaller counts, or a list or a wildcard";
+    report(text);
+  }
+}
+
+function checkFallback(descriptor: DescriptorSource, { parentRule, problems }: Level): void {
+  const { at, path, fallback, value, match, rateLimit } = descriptor;
+  if (fallback === undefined) return;
+  const report = (text: string) => problems.push(error(at, `${path}.fallback`, text));
+  if (value !== "" || match !== undefined) {
+    report("is for values without a rule, but this rule has a value; remove one of them");
+  }
+  if (rateLimit !== undefined) {
+    report("takes the limit of the parent, but this rule has a rate_limit; remove one of them");
+  }
+  if (parentRule === undefined) {
+    report("requires a parent, but this rule is at the first level; remove it");
+  } else if (parentRule.rateLimit === undefined && parentRule.fallback === undefined) {
+    report(`requires a rate_limit of the parent at ${parentRule.at}; add one there, or remove fallback`);
+  }
 }
 
 /** In other implementations it is a wildcard. */

@@ -4,7 +4,8 @@ import type { ConditionalLimit } from "../algorithms/conditional_limit.ts";
 import type { Unit } from "../units.ts";
 import type { Pattern, PatternIndex } from "./pattern_index.ts";
 import type { RuleEvents } from "../rule_events.ts";
-import type { Algorithm, CacheFailureMode, JsonObject } from "../rule_source.ts";
+import type { Algorithm, CacheFailureMode, JsonObject, ValueMatch } from "../rule_source.ts";
+import type { ExpressionList } from "./value_match.ts";
 
 /** A limit of a rule or of a request. */
 export interface RateLimit {
@@ -73,8 +74,10 @@ export interface CounterName {
 /** One level of the path of a rule. */
 export interface RuleLevel {
   readonly key: string;
+  /** Empty for any value; a text for names with `match`. */
   readonly value: string;
   readonly pattern: Pattern | undefined;
+  readonly match: ValueMatch | undefined;
   readonly shareThreshold: boolean;
   readonly valueToMetric: boolean;
 }
@@ -89,10 +92,20 @@ export interface RuleNode {
 
 /** The rules of one level that have the same key. */
 export interface KeyRules {
-  /** By value, including the text of patterns; undefined if empty, so that unknown values are not hashed. */
+  /** By value, including those of lists and the text of patterns; undefined if empty, so that unknown values are not hashed. */
   readonly exact: ReadonlyMap<string, RuleNode> | undefined;
   readonly patterns: PatternIndex<RuleNode> | undefined;
+  readonly expressions: ExpressionList<RuleNode> | undefined;
   readonly keyOnly: RuleNode | undefined;
+  /** Rules for several values, by their texts in metric keys as these are printed; undefined if empty. */
+  readonly named: ReadonlyMap<string, readonly NamedRule[]> | undefined;
+}
+
+/** A rule for several values. */
+export interface NamedRule {
+  readonly text: string;
+  readonly match: ValueMatch;
+  readonly node: RuleNode;
 }
 
 /** All rules of one level, by key. */

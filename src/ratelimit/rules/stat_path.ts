@@ -1,5 +1,6 @@
 import type { RateLimit, RuleLevel } from "./rules.ts";
 import type { Entry } from "../request.ts";
+import { hasOneValue } from "./cache_key.ts";
 
 /**
  * The metric key: the domain, then each key with the value that the rule selects. Without a rule, those of
@@ -37,14 +38,13 @@ export function staticMetricKey(
 }
 
 function dependsOnRequest(level: RuleLevel, detailedMetric: boolean): boolean {
-  const written = level.value !== "" && level.pattern === undefined;
-  return !written && !level.shareThreshold && (detailedMetric || level.valueToMetric);
+  return !hasOneValue(level) && !level.shareThreshold && (detailedMetric || level.valueToMetric);
 }
 
 /** One level of a rule without a detailed metric. */
 function plainPart(level: RuleLevel, value: string): string {
-  if (level.shareThreshold) return part(level.key, level.valueToMetric ? textBeforeStar(level) : level.value);
-  if (level.value !== "" && (level.pattern === undefined || !level.valueToMetric)) {
+  if (level.shareThreshold) return part(level.key, level.valueToMetric ? sharedPart(level) : level.value);
+  if (level.value !== "" && (hasOneValue(level) || !level.valueToMetric)) {
     return part(level.key, level.value);
   }
   return part(level.key, level.valueToMetric ? value : "");
@@ -52,7 +52,7 @@ function plainPart(level: RuleLevel, value: string): string {
 
 /** One level of a rule with a detailed metric. */
 function detailedPart(level: RuleLevel, value: string, someLevelShares: boolean): string {
-  if (level.shareThreshold) return part(level.key, textBeforeStar(level));
+  if (level.shareThreshold) return part(level.key, sharedPart(level));
   return someLevelShares ? part(level.key, value) : `.${level.key}_${value}`;
 }
 
@@ -72,6 +72,7 @@ function part(key: string, value: string): string {
   return value === "" ? `.${key}` : `.${key}_${value}`;
 }
 
-function textBeforeStar(level: RuleLevel): string {
-  return level.value.slice(0, level.value.indexOf("*"));
+/** The text before the `*` of a pattern, or all of the text of several values. */
+function sharedPart({ value, match }: RuleLevel): string {
+  return match === undefined ? value.slice(0, value.indexOf("*")) : value;
 }

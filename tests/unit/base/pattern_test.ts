@@ -1,5 +1,6 @@
 import { assertEquals } from "#assert";
 import { fillGroups, readPattern } from "../../../src/base/pattern.ts";
+import { re2Matcher } from "../../../src/base/re2_matcher.ts";
 
 /** A pattern of Go, a text, and the match with its groups as Go finds them. */
 const GO: readonly [pattern: string, text: string, match: readonly string[] | null][] = [
@@ -89,6 +90,8 @@ for (const [pattern, text, match] of GO) {
     const read = readPattern(pattern);
     const found = "pattern" in read ? read.pattern.exec(text) : read;
     assertEquals([found instanceof Array ? [...found] : found, "warning" in read], [match, false]);
+    const matching = re2Matcher(pattern, 1_000);
+    assertEquals("matcher" in matching && matching.matcher.matches(text), match !== null);
   });
 }
 
@@ -142,7 +145,7 @@ const REFUSED: readonly [pattern: string, problem: string][] = [
 
 for (const [pattern, problem] of REFUSED) {
   Deno.test(`pattern of neither: ${JSON.stringify(pattern.slice(0, 40))}`, () => {
-    assertEquals(readPattern(pattern), { problem });
+    assertEquals([readPattern(pattern), re2Matcher(pattern, 1_000)], [{ problem }, { problem }]);
   });
 }
 

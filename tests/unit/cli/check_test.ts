@@ -186,7 +186,7 @@ const CASES: Readonly<Record<string, Case>> = {
     files: SHARED,
     verdict: "invalid: 1 file with rules, 1 error, 0 warnings",
     stderr: "DIR/a.yaml:5:3: descriptors[2].share_threshold: " +
-      "share_threshold requires a value with '*', but found 'plain'\n",
+      "share_threshold requires a value with '*', 'regex' or 'in', but found 'plain'\n",
   },
 };
 

@@ -29,6 +29,8 @@ function descriptor(
     shareThreshold: false,
     metadata: undefined,
     events: undefined,
+    match: undefined,
+    fallback: undefined,
     descriptors: [],
     ...fields,
   };

@@ -50,6 +50,9 @@ descriptors:
 - { key: a, value: v3, rate_limit: { unlimited: true } }
 - { key: a, value: v4, quota_mode: true, rate_limit: { unit: minute, requests_per_unit: 3 } }
 - { key: a, value: "w*", share_threshold: true, rate_limit: { unit: minute, requests_per_unit: 4 } }
+- { key: a, value: { regex: "^x[0-9]$" }, rate_limit: { unit: minute, requests_per_unit: 4 } }
+- { key: a, value: { regex: "^y" }, share_threshold: true, rate_limit: { unit: minute, requests_per_unit: 4 } }
+- { key: a, value: { in: [z1, z2] }, rate_limit: { unit: minute, requests_per_unit: 3 } }
 - { key: b, events: [over_limit, near_limit], rate_limit: { unit: minute, requests_per_unit: 5 } }
 - { key: s, events: [over_limit], rate_limit: { unit: minute, requests_per_unit: ${limit}, algorithm: sliding_window } }
 - { key: t, events: [near_limit], rate_limit: { unit: minute, requests_per_unit: 9, algorithm: token_bucket, burst: ${limit} } }
@@ -60,6 +63,10 @@ descriptors:
   rate_limit: { unit: minute, requests_per_unit: 6, replaces: [{ name: c }] }
   descriptors:
   - { key: a, rate_limit: { unit: minute, unit_multiplier: 2, requests_per_unit: 7 } }
+- key: p
+  rate_limit: { unit: minute, requests_per_unit: 6 }
+  descriptors:
+  - { key: a, fallback: parent, descriptors: [{ key: b, fallback: parent }] }
 `;
 
 /** Some requests have properties that are never learned. */
@@ -67,8 +74,8 @@ function randomRequest(random: () => number): RateLimitRequest {
   const pick = <T>(items: readonly [T, ...T[]]): T => items[Math.floor(random() * items.length)] ?? items[0];
   const descriptor = () => ({
     entries: Array.from({ length: pick([1, 1, 1, 2]) }, () => ({
-      key: pick(["a", "a", "b", "c", "e", "s", "t", "f", "g"]),
-      value: pick(["v0", "v1", "v2", "v3", "v4", "w1", "w2"]),
+      key: pick(["a", "a", "b", "c", "e", "s", "t", "f", "g", "p", "p"]),
+      value: pick(["v0", "v1", "v2", "v3", "v4", "w1", "w2", "x1", "y1", "y2", "z1"]),
     })),
     limit: random() < 0.05 ? { requestsPerUnit: 2, unit: "MINUTE" as const } : undefined,
     hitsAddend: random() < 0.1 ? pick([0, 1, 3]) : undefined,

@@ -19,6 +19,8 @@ descriptors:
         value: /api/v1.0/*
         descriptors: [{ key: method, value_to_metric: true, ${LIMIT} }]
   - { key: file, value: "*.png", ${LIMIT} }
+  - { key: build, value: { regex: '^(v|x:)1\\.[0-9]+$' }, ${LIMIT} }
+  - { key: build, value: { in: [a.b, c] }, descriptors: [{ key: method, ${LIMIT} }] }
   - { key: dotted.key, descriptors: [{ key: b, ${LIMIT} }] }
 `,
   "edge_eu.yaml": `domain: edge.eu\ndescriptors: [{ key: a, descriptors: [{ key: b, ${LIMIT} }] }]\n`,
@@ -40,6 +42,8 @@ const KEYS: readonly [key: string, domain: string, ...levels: string[]][] = [
   ],
   ["edge.host.path_/api/v1.0/a.method", "edge", "host", "path_/api/v1.0/a", "method"],
   ["edge.file_*.png", "edge", "file_*.png"],
+  ["edge.build_regex(^(v_x_)1\\.[0-9]+$)", "edge", "build_regex(^(v_x_)1\\.[0-9]+$)"],
+  ["edge.build_in(a.b,c).method", "edge", "build_in(a.b,c)", "method"],
   ["edge.dotted.key.b", "edge", "dotted.key", "b"],
   ["edge.eu.a.b_1.2", "edge.eu", "a", "b_1.2"],
   // What fits no rule is split at its dots.

@@ -1,7 +1,8 @@
 import { counter, gauge, timer } from "../../../src/base/metrics.ts";
 import { assertEquals } from "#assert";
 import type { RuleCounters } from "../../../src/ratelimit/stats_sink.ts";
-import { sanitizeStatName, serverCalls, StatsStore, statsText } from "../../../src/stats/store.ts";
+import { sanitizeStatName } from "../../../src/base/stat_name.ts";
+import { serverCalls, StatsStore, statsText } from "../../../src/stats/store.ts";
 
 const NAMES: readonly [string, string][] = [
   ["d.k_v", "d.k_v"],

@@ -112,8 +112,8 @@ test("yaml, keys", [
   ]],
   ["unknown, nothing near in a descriptor", rule("strategy: sliding"), [
     "4:3: descriptors[0]: unknown key 'strategy'; expected one of key, value, rate_limit, descriptors, " +
-    "shadow_mode, quota_mode, on_cache_failure, detailed_metric, value_to_metric, share_threshold, metadata, " +
-    "events, events_redact",
+    "shadow_mode, quota_mode, on_cache_failure, detailed_metric, value_to_metric, share_threshold, fallback, " +
+    "metadata, events, events_redact",
   ]],
   [
     "what becomes of a limit when the cache fails, at another level",
@@ -149,7 +149,9 @@ test("yaml, descriptors", [
   ["key a list", "domain: d\ndescriptors:\n- key: [k]\n", [
     "3:8: descriptors[0].key: expected a text, got a list",
   ]],
-  ["value a mapping", rule("value: {a: b}"), ["4:10: descriptors[0].value: expected a text, got a mapping"]],
+  ["value a mapping", rule("value: {a: b}"), [
+    "4:11: descriptors[0].value: unknown key 'a'; expected one of regex, in",
+  ]],
   ["nested descriptors null", rule("descriptors: ~"), []],
   ["nested descriptors a text", rule("descriptors: none"), [
     "4:16: descriptors[0].descriptors: expected a list, each item beginning with '-', got 'none'",

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "#assert";
+import { assert, assertEquals, assertNotEquals } from "#assert";
 import { MemoryCache } from "../../../../src/cache/memory_cache.ts";
 import type { AnyHit, Counter } from "../../../../src/ratelimit/decision/counter_cache.ts";
 import {
@@ -198,7 +198,9 @@ class KeptKeys extends MemoryCache {
 }
 
 const KEYS = ["a", "b"];
-const VALUES = ["", "x", "xy", "x*", "*y", "*", "x*y"];
+const VALUES = ["", "", "x", "xy", "x*", "*y", "*", "x*y", { regex: "^x+.$" }, { regex: "q|y$" }, {
+  in: ["q", "xzy"],
+}];
 
 /** Rules and requests that meet each other often. */
 class Chance {
@@ -213,18 +215,24 @@ class Chance {
     return list[Math.floor(this.#random() * list.length)] ?? fallback;
   }
 
-  level(depth: number): unknown[] {
+  level(depth: number, parentHasLimit = false): unknown[] {
     const seen = new Set<string>();
     return Array.from({ length: 6 }).flatMap(() => {
       const [key, value] = [this.pick(KEYS, "a"), this.pick(VALUES, "")];
-      if (seen.has(`${key}_${value}`)) return [];
-      seen.add(`${key}_${value}`);
+      const text = `${key}_${JSON.stringify(value)}`;
+      if (seen.has(text)) return [];
+      seen.add(text);
+      const [hasSeveral, hasLimit] = [typeof value !== "string" || value.endsWith("*"), this.#random() < 0.7];
+      const takesParents = parentHasLimit && !hasLimit && value === "";
       return [{
         key,
         ...(value === "" ? {} : { value }),
-        ...(value.endsWith("*") && this.#random() < 0.3 ? { share_threshold: true } : {}),
-        ...(this.#random() < 0.7 ? { rate_limit: this.#limit() } : {}),
-        ...(depth > 1 && this.#random() < 0.6 ? { descriptors: this.level(depth - 1) } : {}),
+        ...(hasSeveral && this.#random() < 0.3 ? { share_threshold: true } : {}),
+        ...(hasLimit ? { rate_limit: this.#limit() } : {}),
+        ...(takesParents ? { fallback: "parent" } : {}),
+        ...(depth > 1 && this.#random() < 0.6
+          ? { descriptors: this.level(depth - 1, hasLimit || takesParents) }
+          : {}),
       }];
     });
   }
@@ -259,6 +267,7 @@ function chosenKey(domain: string, { levels }: ExplainedDescriptor): string {
 
 Deno.test("explain says what the matcher finds and what the service counts, for random rules and requests", async () => {
   const outcomes = new Map<string, number>();
+  let parents = 0;
   for (let round = 1; round <= bySize({ short: 40, full: 400 }); round++) {
     // The first 40 reach every outcome.
     const seed = round <= 40 ? round : SOAK_SEED + round;
@@ -286,11 +295,17 @@ Deno.test("explain says what the matcher finds and what the service counts, for 
         const matched = matchLimit(table, entries);
         assert(walkRules(table, entries).limit === matched, note);
         const key = matched?.rule?.fullKey;
-        if (matched !== undefined) assertEquals([one.limit?.rule, chosenKey("d", one)], [key, key], note);
+        if (matched === undefined) continue;
+        const isParents = matched.rule?.path.length !== entries.length;
+        if (isParents) parents++;
+        const chosen = chosenKey("d", one);
+        assertEquals([one.limit?.rule, isParents ? chosen.slice(0, key?.length) : chosen], [key, key], note);
+        if (one.outcome === "limited") assertEquals(one.why.includes("parent"), isParents, note);
       }
     }
   }
   assertEquals([...outcomes.keys()].sort(), ["limited", "none", "replaced", "unlimited"]);
+  assertNotEquals(parents, 0);
 });
 
 Deno.test("descriptors as people write them", () => {

@@ -32,6 +32,13 @@ descriptors:
   value: exact
   descriptors:
   - {key: first, ${limit(10)}}
+- key: team
+  ${limit(11)}
+  descriptors:
+  - {key: version, value: "v1*", ${limit(12)}}
+  - {key: version, value: {regex: "^v[0-9]+$"}, ${limit(13)}}
+  - {key: version, value: {in: [beta, v10]}, ${limit(14)}}
+  - {key: version, fallback: parent, descriptors: [{key: host, fallback: parent}]}
 `,
 });
 
@@ -56,6 +63,13 @@ const CASES: readonly (readonly [string, number?, string?])[] = [
   // The order of the file, then an exact value.
   ["second=x,first=y", 8, "first=y,second=x"],
   ["first=y,second=exact", 10, "second=exact,first=y"],
+  ["version=beta,team=a", 14, "team=a,version=beta"],
+  ["version=v10,team=a", 14, "team=a,version=v10"],
+  ["version=v11,team=a", 12, "team=a,version=v11"],
+  ["version=v2,team=a", 13, "team=a,version=v2"],
+  ["version=v2x,team=a", 11, "team=a,version=v2x"],
+  ["host=h,version=v2x,team=a", 11, "team=a,version=v2x,host=h"],
+  ["host=h,version=v2,team=a", 11, "team=a,version=v2,host=h"],
   [Array.from({ length: 9 }, (_, index) => `k${index}=v`).join(",")],
 ];
 
