@@ -258,7 +258,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
   const lines = new LineWriter({ sink: standardSinks.stderr, clock: systemClock, onRoom });
   const write = (line: string) => lines.write(line);
   try {
-    const { settings, warnings, notes, sources, effective } = readSettings(environment);
+    const { settings, warnings, notes, sources, secretFiles, effective } = readSettings(environment);
     const { LOG_LEVEL: level, LOG_FORMAT: format } = settings;
     logger = createLogger({ level, format, clock: systemClock, write });
     if (Deno.build.os !== "windows") {
@@ -273,7 +273,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
     for (const warning of warnings) logger.warning(warning);
     for (const note of notes) logger.info(note, {}, "warning");
     for (const [setting, variable] of sources) logger.info(`${setting} is set from ${variable}`);
-    return await serveUntilSignal(settings, logger, { effective, lines, onReady });
+    return await serveUntilSignal(settings, logger, { effective, secretFiles, lines, onReady });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     for (const line of [...error.notes, ...error.warnings, ...error.problems]) write(line);
@@ -291,7 +291,7 @@ async function flush(lines: LineWriter): Promise<void> {
 async function serveUntilSignal(
   settings: Settings,
   logger: Logger,
-  { effective, lines, onReady }: Required<Pick<ServeOptions, "effective">> & {
+  { effective, secretFiles, lines, onReady }: Required<Pick<ServeOptions, "effective" | "secretFiles">> & {
     readonly lines: LineWriter;
     readonly onReady: (running: Running) => void;
   },
@@ -324,7 +324,14 @@ async function serveUntilSignal(
   if (Deno.build.os !== "windows") Deno.addSignalListener("SIGHUP", () => reload());
   try {
     const onReload = (given: () => void) => void (reload = given);
-    const running = await serve(settings, stop.signal, { effective, logger, health, stats, onReload });
+    const running = await serve(settings, stop.signal, {
+      effective,
+      secretFiles,
+      logger,
+      health,
+      stats,
+      onReload,
+    });
     // The log goes first, so that its lines are not inside the text of the caller.
     await flush(lines);
     onReady(running);

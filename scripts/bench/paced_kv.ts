@@ -4,6 +4,7 @@ import { LoadRecord, type LoadResult } from "../../src/load/load_record.ts";
 import { pace } from "../../src/load/pace.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { openKvSession } from "../../src/cache/kv/greeting.ts";
+import { Credential } from "../../src/net/credential.ts";
 
 /** Different keys, taken in turn. */
 const KEYS = 10_000;
@@ -26,8 +27,7 @@ async function runPacedKv(options: PacedKvOptions): Promise<LoadResult> {
       tls: undefined,
       timeoutMs: TIMEOUT_MS,
       clock: systemClock,
-      username: undefined,
-      password: undefined,
+      login: new Credential({ username: undefined, password: undefined }),
     },
     () => {},
     new AbortController().signal,

@@ -39,6 +39,24 @@ export function kvClusterMetrics(name: KvPoolName): MetricGroup<typeof KV_CLUSTE
   return { prefix: `ratelimit.${name}.`, metrics: KV_CLUSTER_METRICS };
 }
 
+/** Metrics of the logins to a key-value cache, its sentinels included. */
+const KV_LOGIN_METRICS = {
+  credentials_reloaded: counter("reloads", "Credentials that were reloaded because their file changed.", {
+    combined: "max",
+  }),
+  credentials_rejected: counter(
+    "reloads",
+    "Files with credentials that could not be used; the previous credentials remain in use.",
+    { combined: "max" },
+  ),
+  logins_refused: counter("logins", "Logins that a server refused."),
+};
+
+/** The group of the logins to a key-value cache. */
+export function kvLoginMetrics(name: KvPoolName): MetricGroup<typeof KV_LOGIN_METRICS> {
+  return { prefix: `ratelimit.${name}.`, metrics: KV_LOGIN_METRICS };
+}
+
 /** Metrics of one node of the memcached-style cache. */
 export const MC_NODE_METRICS = {
   cx_active: gauge("connections", "Open connections to the cache."),

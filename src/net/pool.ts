@@ -17,6 +17,8 @@ interface PoolPolicy {
   readonly settledMs: number;
   /** The wait after so many failures in a row, the last one for this reason; `null` ends the attempts. */
   readonly retryDelayMs: (failures: number, reason: string) => number | null;
+  /** Called with a function that ends a wait before a retry, until the signal is aborted: connecting may succeed by now. */
+  readonly retryOn?: ((retry: () => void, signal: AbortSignal) => void) | undefined;
 }
 
 /** Notifications of the owner of a pool. */
@@ -39,6 +41,9 @@ export interface PoolOptions<C> extends PoolPolicy {
   /** The number of users that wait for a connection; 0 when absent. */
   readonly waiting?: () => number;
 }
+
+/** In place of a retry that never comes. */
+const NEVER = () => {};
 
 /** An open connection. */
 interface Member {
@@ -73,6 +78,7 @@ export class Pool<C extends PooledConnection> {
 
   constructor(options: PoolOptions<C>) {
     this.#options = options;
+    options.retryOn?.(() => this.#retryNow(), this.#closing.signal);
     this.grow(0);
   }
 
@@ -258,11 +264,21 @@ export class Pool<C extends PooledConnection> {
     if (this.#cancelRetry !== undefined || this.#closing.signal.aborted) return;
     this.#failures++;
     const delayMs = retryDelayMs(this.#failures, reason);
-    this.#cancelRetry = delayMs === null ? () => {} : clock.after(delayMs, () => {
-      this.#cancelRetry = undefined;
-      if (this.connected) this.grow();
-      else if (this.#opening === 0) this.open();
-    });
+    this.#cancelRetry = delayMs === null ? NEVER : clock.after(delayMs, () => this.#retry());
+  }
+
+  #retry(): void {
+    this.#cancelRetry = undefined;
+    if (this.connected) this.grow();
+    else if (this.#opening === 0) this.open();
+  }
+
+  /** An attempt under way may fail for the previous reason, so that the waits begin anew too. */
+  #retryNow(): void {
+    this.#failures = 0;
+    if (this.#cancelRetry === undefined || this.#cancelRetry === NEVER) return;
+    this.#cancelRetry();
+    this.#retry();
   }
 
   #forget(connection: C): void {

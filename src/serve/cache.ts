@@ -42,7 +42,7 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
       close: () => memory.close(),
     };
   }
-  const { cache: shared, shares, ready } = backend === "mc"
+  const { cache: shared, shares, ready, close: closeCredentials } = backend === "mc"
     ? (await import("./mc_cache.ts")).openMcCache(options)
     : await (await import("./kv_cache.ts")).openKvCache(options);
   const { InFlightCache } = await import("../cache/in_flight_cache.ts");
@@ -55,7 +55,7 @@ export async function openCache(options: OpenCacheOptions): Promise<OpenCache> {
     clock,
   });
   stats.addMetrics(IN_FLIGHT_METRICS, cache.metrics);
-  const close = async () => void await Promise.all([cache.close(), memory.close()]);
+  const close = async () => void await Promise.all([cache.close(), memory.close(), closeCredentials()]);
   return { cache, fallback: memory, shares, ready, close };
 }
 

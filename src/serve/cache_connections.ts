@@ -20,6 +20,8 @@ export interface ConnectedCache {
   readonly shares: QuotaShares | undefined;
   /** Settles when counters can be asked. */
   readonly ready: Promise<void>;
+  /** Ends what reads its credentials; the cache is closed separately. */
+  close(): Promise<void>;
 }
 
 /** Logs new and lost connections, and reports them as health; the end of an outage is a warning, like its beginning. */

@@ -1,4 +1,3 @@
-import { parseKvAddress } from "../cache/kv/address.ts";
 import { KvCache } from "../cache/kv/cache.ts";
 import { KvConnections } from "../cache/kv/connections.ts";
 import { type KvCommands, KvQuotaShares } from "../cache/kv/quota_shares.ts";
@@ -13,11 +12,13 @@ import {
   unknownStateReporter,
 } from "./cache_connections.ts";
 import { CacheHealth } from "./cache_health.ts";
+import { type KvPrefix, openKvCredentials } from "./kv_credentials.ts";
 
 /** One of the two caches. */
 interface OneKvCache {
   readonly cache: CounterCache & KvCommands;
   readonly ready: Promise<void>;
+  close(): Promise<void>;
 }
 
 /** Opens the key-value cache, or the two of them. */
@@ -41,26 +42,22 @@ export async function openKvCache(options: OpenCacheOptions): Promise<ConnectedC
     cache: new PerSecondCache({ main: main.cache, perSecond: perSecond.cache }),
     shares: new KvQuotaShares({ ...shares, perSecond: perSecond.cache }),
     ready: Promise.all([main.ready, perSecond.ready]).then(() => {}),
+    close: async () => void await Promise.all([main.close(), perSecond.close()]),
   };
 }
 
 async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
-  readonly prefix: "KV" | "KV_PERSECOND";
+  readonly prefix: KvPrefix;
   readonly metrics: KvPoolName;
   readonly health: CacheHealth;
 }): Promise<OneKvCache> {
   const { settings, clock, random, stats, onGivenUp } = options;
-  const address = parseKvAddress(settings[`${prefix}_TYPE`], settings[`${prefix}_URL`] ?? "", {
-    socketType: settings[`${prefix}_SOCKET_TYPE`],
-    auth: settings[`${prefix}_AUTH`],
-    sentinelAuth: settings[`${prefix}_SENTINEL_AUTH`],
-    tls: settings[`${prefix}_TLS`],
-    setting: `${prefix}_URL`,
-  });
+  const { address, close, ...credentials } = openKvCredentials(options, { prefix, metrics });
   const shared = { timeoutMs: settings[`${prefix}_TIMEOUT`], clock, random };
   const connections = new KvConnections({
     ...shared,
     address,
+    credentials,
     tls: tlsFiles(options, "KV_TLS"),
     startup: {
       initialMs: settings.KV_STARTUP_INITIAL_INTERVAL,
@@ -89,7 +86,7 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
       onConnection,
     });
     stats.addMetrics(kvMetrics(metrics), cache.metrics);
-    return { cache, ready: cache.ready };
+    return { cache, ready: cache.ready, close };
   }
   const [{ KvCluster }, { KvNode }] = await Promise.all([
     import("../cache/kv/cluster/cluster.ts"),
@@ -111,5 +108,5 @@ async function openOne(options: OpenCacheOptions, { prefix, metrics, health }: {
     onNodeState: (name, reason) => health.noteNode(`${prefix} ${name}`, name, reason),
   });
   stats.addMetrics(kvClusterMetrics(metrics), cache.metrics);
-  return { cache, ready: cache.ready };
+  return { cache, ready: cache.ready, close };
 }

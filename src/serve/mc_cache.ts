@@ -55,5 +55,5 @@ export function openMcCache(options: OpenCacheOptions): ConnectedCache {
   });
   opened = cache;
   stats.addMetrics(MC_METRICS, cache.metrics);
-  return { cache, shares: undefined, ready: cache.ready };
+  return { cache, shares: undefined, ready: cache.ready, close: () => Promise.resolve() };
 }

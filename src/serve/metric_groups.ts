@@ -2,6 +2,7 @@ import type { MetricGroup } from "../base/metrics.ts";
 import {
   IN_FLIGHT_METRICS,
   kvClusterMetrics,
+  kvLoginMetrics,
   LOCAL_CACHE_METRICS,
   MC_METRICS,
   MEMORY_METRICS,
@@ -65,7 +66,7 @@ export const METRIC_SECTIONS: readonly MetricSection[] = [
     note:
       "These metrics require `BACKEND_TYPE=kv`; names with `cluster_` also require `KV_TYPE=CLUSTER`. With " +
       "`KV_PERSECOND=true`, the second cache has the same metrics, with `kv_per_second_pool` instead of `kv_pool`.",
-    groups: [kvClusterMetrics("kv_pool")],
+    groups: [kvClusterMetrics("kv_pool"), kvLoginMetrics("kv_pool")],
   },
   {
     title: "Memcached-style cache",

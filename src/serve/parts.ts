@@ -20,6 +20,8 @@ export interface ServiceParts {
   readonly random: () => number;
   readonly health: Health;
   readonly stats: StatsStore;
+  /** The paths of the files that secret settings were read from, by the settings; none when absent. */
+  readonly secretFiles?: ReadonlyMap<string, string> | undefined;
   /** Receives what rules with events report; absent to discard it. */
   readonly limitEvents?: LimitEventSink | undefined;
   /** The operational events of the process; absent without a webhook store, and in threads that decide. */
@@ -34,11 +36,12 @@ export interface PartsOptions {
   readonly random?: (() => number) | undefined;
   readonly health?: Health | undefined;
   readonly stats?: StatsStore | undefined;
+  readonly secretFiles?: ReadonlyMap<string, string> | undefined;
 }
 
 /** The parts of a service that is not open yet. */
 export function makeParts(settings: Settings, options: PartsOptions): ServiceParts {
-  const { logger, version = "", clock = systemClock, random = Math.random } = options;
+  const { logger, version = "", clock = systemClock, random = Math.random, secretFiles } = options;
   const { health = new Health(), stats = new StatsStore(settings.STATS_MAX_KEYS) } = options;
   health.set("sigterm", true);
   health.set("start", false, OPENING);
@@ -50,6 +53,7 @@ export function makeParts(settings: Settings, options: PartsOptions): ServicePar
     random,
     health,
     stats,
+    secretFiles,
   };
 }
 

@@ -117,7 +117,7 @@ function openService(place: string, parts: ServiceParts, options: OpenWebhooksOp
   const worker = new WebhookWorkerSupervisor({
     ...parts,
     logger: options.tracing.workLogger(logger),
-    options: workerOptions(parts, storeSettings(place, settings)),
+    options: workerOptions(parts, storeSettings(place, parts)),
     limit: limitBy(options.decide),
     onHealth: (healthy, reason) => {
       health.set("webhooks", healthy, reason);
@@ -245,11 +245,12 @@ function workerOptions(
   };
 }
 
-function storeSettings(place: string, settings: Settings): StoreSettings {
+function storeSettings(place: string, { settings, secretFiles }: ServiceParts): StoreSettings {
   if (!isPostgresAddress(place)) return { kind: "file", path: place };
   return {
     kind: "postgres",
     address: place,
+    addressFile: secretFiles?.get("WEBHOOK_STORE"),
     poolSize: settings.WEBHOOK_STORE_POOL_SIZE,
     connectTimeoutMs: settings.WEBHOOK_STORE_CONNECT_TIMEOUT,
     // The server counts whole ones.

@@ -20,6 +20,8 @@ interface SettingsReading {
   readonly effective: readonly EffectiveSetting[];
   /** The `NAME_FILE` that named the file of a value, by the `NAME` that was set from it. */
   readonly sources: ReadonlyMap<string, string>;
+  /** The paths of those files, by the same `NAME`. */
+  readonly secretFiles: ReadonlyMap<string, string>;
 }
 
 /** Settings that the service cannot start with; the message has one problem a line. */
@@ -78,7 +80,8 @@ export function readSettings(environment: Environment): SettingsReading {
   ];
   if (problems.length > 0) throw new SettingsError(problems, { warnings, notes: lines });
   const effective = effectiveSettings(env, sources);
-  return { settings, warnings, notes: lines, sources: files.sources, effective };
+  const { sources: ofFiles, paths: secretFiles } = files;
+  return { settings, warnings, notes: lines, sources: ofFiles, secretFiles, effective };
 }
 
 /** The environment in our names, with the values of secret files, and what supplied which variable. */

@@ -1,4 +1,5 @@
 import { errorText } from "../base/error_text.ts";
+import { checkSecretFile, secretOf } from "../base/secret_text.ts";
 import { type Environment, isSet } from "./setting.ts";
 import { familyPattern, settingEntries } from "./table.ts";
 
@@ -8,6 +9,8 @@ export interface SecretFiles {
   readonly environment: Environment;
   /** The variable that named the file, by the variable that the file supplies. */
   readonly sources: ReadonlyMap<string, string>;
+  /** The paths of those files, by the same variable. */
+  readonly paths: ReadonlyMap<string, string>;
   /** The problems of files, without their values. */
   readonly problems: readonly string[];
   /** The variables that a bad file was meant for. */
@@ -15,8 +18,6 @@ export interface SecretFiles {
 }
 
 const SUFFIX = "_FILE";
-/** Above any secret, and below what would use much memory. */
-const MAX_BYTES = 64 * 1024;
 const ALL: ReadonlySet<string> = new Set(settingEntries().map(([name]) => name));
 const SECRETS: ReadonlySet<string> = new Set(
   settingEntries().flatMap(([name, { secret }]) => secret ? [name] : []),
@@ -46,6 +47,7 @@ export function isGiven(env: Environment, name: string): boolean {
 export function readSecretFiles(env: Environment): SecretFiles {
   const environment: Record<string, string | undefined> = { ...env };
   const sources = new Map<string, string>();
+  const paths = new Map<string, string>();
   const problems: string[] = [];
   const bad: string[] = [];
   for (const variable of Object.keys(env).sort()) {
@@ -54,44 +56,32 @@ export function readSecretFiles(env: Environment): SecretFiles {
     delete environment[variable];
     if (!isSet(env, variable)) continue;
     try {
-      environment[name] = secretOf(env, name, variable);
+      environment[name] = secretIn(env, name, variable);
       sources.set(name, variable);
+      paths.set(name, env[variable] ?? "");
     } catch (error) {
       problems.push(errorText(error));
       bad.push(name);
     }
   }
-  return { environment, sources, problems, bad };
+  return { environment, sources, paths, problems, bad };
 }
 
 /** The value of one secret setting, from its variable or its file; undefined without either. Throws for a bad file. */
 export function secretValue(env: Environment, name: string): string | undefined {
   const file = fileVariable(name);
-  if (file !== undefined && isSet(env, file)) return secretOf(env, name, file);
+  if (file !== undefined && isSet(env, file)) return secretIn(env, name, file);
   return isSet(env, name) ? env[name] : undefined;
 }
 
-function secretOf(env: Environment, name: string, variable: string): string {
+function secretIn(env: Environment, name: string, variable: string): string {
   const path = env[variable] ?? "";
   const refused = (state: string) => new Error(`Invalid ${variable} ${JSON.stringify(path)}: ${state}`);
   if (isSet(env, name)) throw refused(`${name} is also set; expected only one of them`);
-  let text;
   try {
-    text = contentOf(path);
+    checkSecretFile(Deno.statSync(path));
+    return secretOf(Deno.readTextFileSync(path));
   } catch (error) {
     throw refused(errorText(error));
   }
-  if (text === "") throw refused("the file is empty");
-  // No secret setting has several lines, and a value with a line break could end a header or a command.
-  if (/[\r\n\0]/.test(text)) throw refused("the file has several lines; expected one");
-  return text;
-}
-
-/** The text of a file without a byte order mark and without the line break at its end. */
-function contentOf(path: string): string {
-  const { isFile, size } = Deno.statSync(path);
-  // Reading a named pipe may never end.
-  if (!isFile) throw new Error("it is not a file");
-  if (size > MAX_BYTES) throw new Error(`it has ${size} bytes; expected at most ${MAX_BYTES}`);
-  return Deno.readTextFileSync(path).replace(/^\ufeff/, "").replace(/\r?\n$/, "");
 }

@@ -164,11 +164,12 @@ function servedHere(
   const stop = new AbortController();
   let reload = () => {};
   const open = async () => {
-    const { settings, effective } = readSettings(env);
+    const { settings, secretFiles, effective } = readSettings(env);
     const write = (line: string) => void log.push(line);
     const logger = createLogger({ level: settings.LOG_LEVEL, format: settings.LOG_FORMAT, clock, write });
     const onReload = (given: () => void) => void (reload = given);
-    return await serve(settings, stop.signal, { effective, logger, clock, onReload, ...workers });
+    const options = { effective, secretFiles, logger, clock, onReload, ...workers };
+    return await serve(settings, stop.signal, options);
   };
   return { log, opened: open(), reload: () => reload(), beginStop: () => stop.abort() };
 }

@@ -1,10 +1,11 @@
 import { backoffMs } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { HostAndPort } from "../../base/host_port.ts";
+import { Credential } from "../../net/credential.ts";
 import type { PoolOptions } from "../../net/pool.ts";
 import { ServerChecks } from "../server_checks.ts";
 import type { TlsFiles } from "../tls_files.ts";
-import type { KvEndpoints } from "./address.ts";
+import type { KvEndpoints, KvLogin } from "./address.ts";
 import type { KvConnection } from "./connection.ts";
 import { type KvOpening, openKvConnection } from "./greeting.ts";
 import { KvSentinels } from "./sentinel/sentinels.ts";
@@ -22,9 +23,18 @@ interface KvStartupTimes {
   readonly maxElapsedMs: number;
 }
 
+/** Who logs in. */
+export interface KvCredentials {
+  readonly login: Credential<KvLogin>;
+  /** To the sentinels, if the cache has some. */
+  readonly sentinelLogin: Credential<KvLogin>;
+}
+
 /** Options of the connections to a key-value cache. */
 export interface KvConnectionsOptions {
   readonly address: KvEndpoints;
+  /** Those of the address when absent. */
+  readonly credentials?: KvCredentials | undefined;
   /** Files for TLS; of effect only where the address requires TLS, which works without files too. */
   readonly tls?: TlsFiles | undefined;
   readonly timeoutMs: number;
@@ -39,12 +49,13 @@ export interface KvConnectionsOptions {
 }
 
 /** Opens the connections of a pool to one server. */
-export type KvServer = Pick<PoolOptions<KvConnection>, "open" | "retryDelayMs">;
+export type KvServer = Pick<PoolOptions<KvConnection>, "open" | "retryDelayMs" | "retryOn">;
 
 /** Opens every connection to one key-value cache. They share the time of the start and the sentinels. */
 export class KvConnections {
   readonly #options: KvConnectionsOptions;
   readonly #tls: TlsFiles | undefined;
+  readonly #credentials: KvCredentials;
   readonly #sentinels: KvSentinels | undefined;
   readonly #checks: ServerChecks;
   readonly #startedAt: number;
@@ -54,11 +65,21 @@ export class KvConnections {
   constructor(options: KvConnectionsOptions) {
     const { address, clock, tls = { settings: "KV_TLS" } } = options;
     this.#options = options;
+    const { username, password, sentinelLogin } = address;
+    this.#credentials = options.credentials ?? {
+      login: new Credential({ username, password }),
+      sentinelLogin: new Credential(sentinelLogin),
+    };
     this.#tls = address.tls ? tls : undefined;
     this.#checks = new ServerChecks(options.onUnknownState);
     this.#startedAt = clock.elapsed();
     if (address.kind === "sentinel") {
-      this.#sentinels = new KvSentinels({ ...options, address, tls: this.#tls });
+      this.#sentinels = new KvSentinels({
+        ...options,
+        address,
+        login: this.#credentials.sentinelLogin,
+        tls: this.#tls,
+      });
     }
   }
 
@@ -66,8 +87,10 @@ export class KvConnections {
   server(node?: HostAndPort): KvServer {
     const { address, timeoutMs, clock } = this.#options;
     const locate = this.#locator(node);
+    const { login, sentinelLogin } = this.#credentials;
     const options = {
-      ...address,
+      database: address.database,
+      login,
       locate,
       tls: this.#tls,
       timeoutMs,
@@ -82,6 +105,10 @@ export class KvConnections {
         return connection;
       },
       retryDelayMs: (failures, reason) => this.retryDelayMs(failures, reason),
+      retryOn(retry, signal) {
+        login.onChange(retry, signal);
+        sentinelLogin.onChange(retry, signal);
+      },
     };
   }
 

@@ -5,6 +5,7 @@ import type { DialAddress } from "../../base/host_port.ts";
 import { unlessAborted } from "../../base/wait.ts";
 import { type ServerChecks, UnreportedState, untilStateIsKnown } from "../server_checks.ts";
 import { type Greeted, openServerConnection, shortened } from "../server_connection.ts";
+import type { Credential } from "../../net/credential.ts";
 import type { TlsFiles } from "../tls_files.ts";
 import type { KvLogin } from "./address.ts";
 import { KvConnection } from "./connection.ts";
@@ -18,7 +19,8 @@ export interface KvRoute {
 }
 
 /** Options of a connection to be opened. */
-export interface KvOpening extends KvLogin {
+export interface KvOpening {
+  readonly login: Credential<KvLogin>;
   /** Finds the server; called at each attempt. */
   readonly locate: (signal: AbortSignal) => Promise<KvRoute>;
   readonly tls: TlsFiles | undefined;
@@ -66,7 +68,7 @@ export async function openKvSession(
   return await openServerConnection({ ...route, tls, timeoutMs, clock, signal }, {
     create: (stream, ended) => new KvConnection(stream, ended),
     async greet(greeted) {
-      await logIn(greeted.connection, options);
+      await options.login.logIn((login) => logIn(greeted.connection, login), isRefusal);
       await greet(greeted);
     },
   }, lost);
@@ -79,8 +81,14 @@ async function logIn(connection: KvConnection, { username, password }: KvLogin):
     await connection.command(["AUTH", ...(username === undefined ? [] : [username]), password]);
   } catch (error) {
     const text = errorText(error);
-    if (!LOGIN_NOT_REQUIRED.test(text)) throw new Error(withoutPassword(text, password));
+    if (LOGIN_NOT_REQUIRED.test(text)) return;
+    const shown = withoutPassword(text, password);
+    throw error instanceof ReplyError ? new ReplyError(shown) : new Error(shown);
   }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof ReplyError;
 }
 
 /** The error of a server that does not know the command repeats its arguments, of a long one only the begin. */

@@ -151,7 +151,10 @@ class PortExports {
 
 async function openParts(
   port: DecidingWorkerPort,
-  { settings, version, spanProtocol: protocol }: Extract<WorkerCommand, { readonly type: "start" }>,
+  { settings, version, secretFiles, spanProtocol: protocol }: Extract<
+    WorkerCommand,
+    { readonly type: "start" }
+  >,
   { send, ...shared }: {
     readonly health: Health;
     readonly limitEvents: LimitEventSink;
@@ -160,7 +163,7 @@ async function openParts(
 ) {
   const stats = new StatsStore(settings.STATS_MAX_KEYS);
   const tools = { logger: portLogger(port), clock: systemClock, random: Math.random };
-  const parts = { ...shared, ...tools, settings, version, stats };
+  const parts = { ...shared, ...tools, settings, version, secretFiles, stats };
   const tracing = await openTracing(parts, protocol && { protocol, send });
   const onGivenUp = (reason: string) => port.postMessage({ type: "failed", reason });
   const cache = await openCache({ ...parts, onGivenUp });

@@ -113,7 +113,7 @@ export class DecidingWorkers {
   }
 
   #createWorker(number: number, createWorker: () => DecidingWorkerHandle): DecidingWorker {
-    const { settings, version } = this.#parts;
+    const { settings, version, secretFiles } = this.#parts;
     const worker: DecidingWorker = {
       name: `worker ${number}`,
       supervised: new SupervisedWorker<ToDecidingWorker, FromDecidingWorker>({
@@ -128,6 +128,7 @@ export class DecidingWorkers {
             id: ++this.#lastId,
             settings,
             version,
+            secretFiles,
             spanProtocol: this.#spans?.protocol,
           };
         },

@@ -14,6 +14,8 @@ export type WorkerCommand =
     readonly type: "start";
     readonly settings: Settings;
     readonly version: string;
+    /** As those of the parts. */
+    readonly secretFiles: ReadonlyMap<string, string> | undefined;
     /** Undefined if spans are not exported. */
     readonly spanProtocol: OtlpProtocol | undefined;
   }

@@ -132,6 +132,9 @@ export class BackgroundWork {
         expired_claims: counted?.expiredClaims ?? 0,
         store_errors: storeErrors + (counted?.storeErrors ?? 0),
         transaction_retries: shared?.retries ?? 0,
+        store_credentials_reloaded: shared?.logins?.reloaded ?? 0,
+        store_credentials_rejected: shared?.logins?.rejected ?? 0,
+        store_logins_refused: shared?.logins?.refused ?? 0,
       },
       gauges: {
         attempts_in_flight: this.#dispatcher?.running ?? 0,

@@ -14,10 +14,15 @@ import type { StoreBoundSettings } from "./store_bounds.ts";
 import type { TracedWork } from "../../base/traced_work.ts";
 
 /** Settings of a store in PostgreSQL. */
-export type PostgresSettings = Pick<
-  PostgresStoreOptions,
-  "address" | "poolSize" | "connectTimeoutMs" | "statementTimeoutMs" | "lockTimeoutMs"
->;
+export type PostgresSettings =
+  & Pick<
+    PostgresStoreOptions,
+    "address" | "poolSize" | "connectTimeoutMs" | "statementTimeoutMs" | "lockTimeoutMs"
+  >
+  & {
+    /** The file that the address was read from, if any. */
+    readonly addressFile?: string | undefined;
+  };
 
 /** The store: a file, or a PostgreSQL that several machines share. */
 export type StoreSettings =

@@ -32,6 +32,8 @@ export interface SharedStoreMetrics {
   readonly wallAheadMs: number;
   /** The problem of the clock of this machine, if any. */
   readonly problem?: string | undefined;
+  /** Changes of the file with the credentials, and refused logins. */
+  readonly logins?: { readonly [Name in "reloaded" | "rejected" | "refused"]?: number | undefined };
 }
 
 /** The metrics; each one is shown from the start. */
@@ -114,6 +116,15 @@ export const WEBHOOK_METRICS = {
       "transactions",
       "PostgreSQL transactions that were repeated after a conflict.",
     ),
+    store_credentials_reloaded: counter(
+      "reloads",
+      "Credentials of PostgreSQL that were reloaded because their file changed.",
+    ),
+    store_credentials_rejected: counter(
+      "reloads",
+      "Files with credentials of PostgreSQL that could not be used; the previous credentials remain in use.",
+    ),
+    store_logins_refused: counter("logins", "Logins that PostgreSQL refused."),
     clock_offset_seconds: gauge(
       "seconds",
       "How far the clock of the machine is ahead of the clock of PostgreSQL.",

@@ -7,6 +7,7 @@ import { SecretBox } from "../secrets/secret_box.ts";
 import { StoreClock } from "../store/clock.ts";
 import { DispatchLock } from "../store/sqlite/dispatch_lock.ts";
 import { openSqliteStore } from "../store/sqlite/store.ts";
+import type { PostgresLogin } from "../store/postgres/login.ts";
 import type { WebhookStore } from "../store/store.ts";
 import { WorkflowFiles } from "../workflows/files.ts";
 import type { PostgresSettings, WebhookOptions } from "./message.ts";
@@ -25,6 +26,8 @@ export interface WebhookOpening {
   readonly logger: Logger;
   /** Replaces parts of the service, or adds some, such as who is notified of attempts. */
   readonly parts?: Partial<WebhookServiceParts> | undefined;
+  /** Of the store, where a file has its address. */
+  readonly login?: PostgresLogin | undefined;
   /** Set when a database file is opened; a test limits its size with them. */
   readonly pragmas?: readonly string[] | undefined;
 }
@@ -39,7 +42,7 @@ interface OpenedStore {
   readonly keyFile?: string | undefined;
 }
 
-type StoreOpening = Pick<WebhookOpening, "clock" | "logger" | "pragmas"> & {
+type StoreOpening = Pick<WebhookOpening, "clock" | "logger" | "login" | "pragmas"> & {
   readonly onCommit: (elapsedMs: number) => void;
   readonly stack: AsyncDisposableStack;
 };
@@ -119,13 +122,15 @@ async function openFileStore(path: string, { stack, ...opening }: StoreOpening):
 /** Opens a PostgreSQL, where every process works, by the time of the database. */
 async function openSharedStore(
   postgres: PostgresSettings,
-  { clock: wallClock, logger, onCommit, stack }: StoreOpening,
+  { clock: wallClock, logger, login, onCommit, stack }: StoreOpening,
 ): Promise<OpenedStore> {
   // Not needed with a file.
   const { openPostgresStore } = await import("../store/postgres/store.ts");
   const clock = new StoreClock({ clock: wallClock, logger });
   const onConnected = () => clock.remeasure();
-  const store = await openPostgresStore({ ...postgres, clock, logger, onCommit, onConnected });
+  const { credential, metrics } = login ?? {};
+  const options = { ...postgres, login: credential, clock, logger, onCommit, onConnected };
+  const store = await openPostgresStore(options);
   stack.defer(() => store.close());
   await clock.start(() => store.databaseTime());
   stack.defer(() => clock.close());
@@ -133,6 +138,7 @@ async function openSharedStore(
     retries: store.transactionRetries,
     wallAheadMs: clock.wallAheadMs,
     problem: clock.problem,
+    logins: { ...metrics, refused: credential?.refused },
   });
   const takeLock = () => ({ isSole: false, keep: () => true, release: () => {} });
   return { store, clock, takeLock, sharedStoreMetrics };

@@ -8,6 +8,7 @@ import { WakeLoop } from "../../threads/wake_loop.ts";
 import { TurnBatch } from "../../base/turn.ts";
 import { waitUnlessAborted, withTimeout } from "../../base/wait.ts";
 import type { WebhookAnswer, WebhookCalls } from "../api/calls.ts";
+import type { PostgresLogin } from "../store/postgres/login.ts";
 import { StoreError } from "../store/store.ts";
 import type { LimitCall, LimitDecision } from "../model/limit_call.ts";
 import type { NumberedAnswer, WebhookOptions, WebhookRequest, WebhookWorkerPort } from "./message.ts";
@@ -89,9 +90,13 @@ interface WorkerOpening {
 /** Opens the service; while the database server is unavailable it tries again, and reports each failure. */
 async function open(options: WebhookOptions, opening: WorkerOpening): Promise<WebhookService | undefined> {
   const { port, signal } = opening;
+  const login = await openLogin(options, opening);
   for (let attempt = 1; !signal.aborted; attempt++) {
+    // Other credentials, during the attempt too, end the wait after it.
+    const changed = new AbortController();
+    login?.credential.onChange(() => changed.abort(), changed.signal);
     try {
-      const service = await openWebhookService(serviceOpening(options, opening));
+      const service = await openWebhookService({ ...serviceOpening(options, opening), login });
       service.start();
       port.postMessage({ type: "ready" });
       sendMetrics(service, opening);
@@ -104,10 +109,27 @@ async function open(options: WebhookOptions, opening: WorkerOpening): Promise<We
       }
       port.postMessage({ type: "waiting", reason });
       const waitMs = backoffMs(attempt, Math.random(), OPENING_BACKOFF);
-      await waitUnlessAborted(waitMs, systemClock, signal);
+      await waitUnlessAborted(waitMs, systemClock, AbortSignal.any([signal, changed.signal]));
+    } finally {
+      changed.abort();
     }
   }
   return undefined;
+}
+
+/** Who logs in to PostgreSQL, where a file has its address; closed when the signal is aborted. */
+async function openLogin(
+  { store }: WebhookOptions,
+  { port, signal }: WorkerOpening,
+): Promise<PostgresLogin | undefined> {
+  if (store.kind === "file" || store.addressFile === undefined) return undefined;
+  const { openPostgresLogin } = await import("../store/postgres/login.ts");
+  const file = { name: "WEBHOOK_STORE", path: store.addressFile, value: store.address };
+  const login = openPostgresLogin({ file, clock: systemClock, logger: portLogger(port) });
+  const close = () => void login.close();
+  if (signal.aborted) close();
+  else signal.addEventListener("abort", close, { once: true });
+  return login;
 }
 
 function sendMetrics(service: WebhookService, { port, signal }: WorkerOpening): void {

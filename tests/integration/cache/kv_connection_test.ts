@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { KvConnection } from "../../../src/cache/kv/connection.ts";
 import { openKvSession } from "../../../src/cache/kv/greeting.ts";
+import { Credential } from "../../../src/net/credential.ts";
 import { respCommand } from "../../../src/cache/kv/resp.ts";
 import { startScriptedKv } from "../../harness/scripted_cache.ts";
 import { eventually, until } from "../../harness/until.ts";
@@ -27,8 +28,7 @@ async function open(port: number): Promise<Bed> {
       tls: undefined,
       timeoutMs: 30_000,
       clock: systemClock,
-      username: undefined,
-      password: undefined,
+      login: new Credential({ username: undefined, password: undefined }),
     },
     (reason) => void lost.push(reason),
     new AbortController().signal,

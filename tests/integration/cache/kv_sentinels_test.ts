@@ -5,6 +5,7 @@ import { type KvAddressOptions, parseKvAddress } from "../../../src/cache/kv/add
 import type { KvConnection } from "../../../src/cache/kv/connection.ts";
 import type { Pool } from "../../../src/net/pool.ts";
 import { KvConnections } from "../../../src/cache/kv/connections.ts";
+import { Credential } from "../../../src/net/credential.ts";
 import { KvSentinels } from "../../../src/cache/kv/sentinel/sentinels.ts";
 import type { TlsFiles } from "../../../src/cache/tls_files.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
@@ -186,6 +187,7 @@ class Asked implements AsyncDisposable {
     if (address.kind !== "sentinel") throw new Error("Cannot ask: it is no address of sentinels");
     asked.#sentinels = new KvSentinels({
       address,
+      login: new Credential(address.sentinelLogin),
       tls: undefined,
       timeoutMs: TIMEOUT_MS,
       clock: asked.clock,

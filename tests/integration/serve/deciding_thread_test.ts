@@ -11,7 +11,13 @@ Deno.test("deciding thread: reports from its opening on, while the service waits
     if (data.type === "report") reports.push(data);
   };
   const { settings } = readSettings({ BACKEND_TYPE: "mc", MC_HOST_PORT: "127.0.0.1:1", WORKERS: "2" });
-  const start: WorkerCommand = { type: "start", settings, version: "1", spanProtocol: undefined };
+  const start: WorkerCommand = {
+    type: "start",
+    settings,
+    version: "1",
+    secretFiles: undefined,
+    spanProtocol: undefined,
+  };
   worker.postMessage({ ...start, id: 1 });
   await until("two reports", () => reports.length >= 2);
   worker.terminate();

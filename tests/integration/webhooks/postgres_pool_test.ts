@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
+import { Credential } from "../../../src/net/credential.ts";
 import { PostgresPool, type PostgresPoolOptions } from "../../../src/webhooks/store/postgres/pool.ts";
 import type { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -285,9 +286,9 @@ function soon<T>(clock: FakeClock, what: string, condition: () => T | Promise<T>
 /** A pool for which no time passes unless it is given a clock. */
 function poolOf(url: string, options: Partial<PostgresPoolOptions> = {}) {
   const limits = { size: 2, maxWaiting: 1_000, waitMs: 600_000, ...NO_LIMITS };
-  const address = parsePostgresAddress(url);
+  const login = new Credential(parsePostgresAddress(url));
   return closing(
-    new PostgresPool({ address, clock: new FakeClock(), random: Math.random, ...limits, ...options }),
+    new PostgresPool({ login, clock: new FakeClock(), random: Math.random, ...limits, ...options }),
   );
 }
 

@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import { parsePostgresAddress } from "../../../src/base/postgres_address.ts";
+import { Credential } from "../../../src/net/credential.ts";
 import { PostgresPool } from "../../../src/webhooks/store/postgres/pool.ts";
 import { PostgresTransactions } from "../../../src/webhooks/store/postgres/transactions.ts";
 import {
@@ -208,7 +209,9 @@ async function makeBed(server: SharedPostgresServer, database: string) {
   await server.psql(counts, database);
   const relay = await startTcpRelay(server.port);
   const pool = new PostgresPool({
-    address: parsePostgresAddress(server.url(database).replace(`:${server.port}`, `:${relay.port}`)),
+    login: new Credential(
+      parsePostgresAddress(server.url(database).replace(`:${server.port}`, `:${relay.port}`)),
+    ),
     clock: systemClock,
     random: Math.random,
     size: 8,

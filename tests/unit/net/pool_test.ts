@@ -198,3 +198,30 @@ Deno.test("pool: closing ends connections, attempts and waits", async () => {
   await late.connect();
   assertEquals(late.connections[0]?.closed, "it is closed");
 });
+
+Deno.test("pool: a wait before a retry can be ended, and the next one is short", async () => {
+  let retry = () => {};
+  const bed = new Bed({ retryOn: (given) => void (retry = given) });
+  for (let failures = 1; failures <= 3; failures++) {
+    await bed.refuse();
+    bed.clock.advance(100 * failures);
+  }
+  await bed.refuse();
+  assertEquals(bed.clock.waits.at(-1), 400);
+  retry();
+  assertEquals([bed.attempts.length, bed.clock.waiting], [5, 0]);
+  retry();
+  assertEquals(bed.attempts.length, 5);
+  await bed.refuse();
+  assertEquals(bed.clock.waits.at(-1), 100);
+  bed.pool.close();
+});
+
+Deno.test("pool: what ends a wait begins no attempt where none may follow", async () => {
+  let retry = () => {};
+  const bed = new Bed({ retryDelayMs: () => null, retryOn: (given) => void (retry = given) });
+  await bed.refuse();
+  retry();
+  assertEquals(bed.attempts.length, 1);
+  bed.pool.close();
+});

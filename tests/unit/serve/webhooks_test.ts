@@ -65,6 +65,7 @@ const ADDRESS = "postgres://a:b@localhost/c";
 const POSTGRES = {
   kind: "postgres",
   address: ADDRESS,
+  addressFile: undefined,
   poolSize: 10,
   connectTimeoutMs: 5_000,
   statementTimeoutMs: 10_000,

@@ -1,8 +1,9 @@
 import type { Clock } from "../../../base/clock.ts";
 import type { HostAndPort } from "../../../base/host_port.ts";
 import { withTimeout } from "../../../base/wait.ts";
+import type { Credential } from "../../../net/credential.ts";
 import type { TlsFiles } from "../../tls_files.ts";
-import type { KvSentinel } from "../address.ts";
+import type { KvLogin, KvSentinel } from "../address.ts";
 import { noAnswer } from "../../server_connection.ts";
 import type { KvConnection } from "../connection.ts";
 import { openKvSession } from "../greeting.ts";
@@ -12,6 +13,7 @@ export interface KvSentinelSessionOptions {
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly address: KvSentinel;
+  readonly login: Credential<KvLogin>;
   readonly tls: TlsFiles | undefined;
 }
 
@@ -89,11 +91,10 @@ export class KvSentinelSession {
   }
 
   async #connect(): Promise<KvConnection> {
-    const { address: { sentinelLogin }, ...options } = this.#options;
     const locate = () => Promise.resolve({ target: this.sentinel });
     const opening = this.#opening = new AbortController();
     return this.#connection = await openKvSession(
-      { ...options, ...sentinelLogin, locate },
+      { ...this.#options, locate },
       () => {},
       opening.signal,
     );

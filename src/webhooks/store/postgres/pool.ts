@@ -2,15 +2,17 @@ import { backoffMs, type BackoffTimes } from "../../../base/backoff.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { errorText } from "../../../base/error_text.ts";
 import type { PostgresAddress } from "../../../base/postgres_address.ts";
+import type { Credential } from "../../../net/credential.ts";
 import { Pool } from "../../../net/pool.ts";
 import { settledWithin } from "../../../base/wait.ts";
 import { StoreError } from "../store.ts";
 import { PoolTimeoutError } from "./error.ts";
+import { isLoginRefused } from "./login.ts";
 import { PostgresConnection, type PostgresSessionOptions } from "./connection.ts";
 
 /** For a connection pool. */
 export interface PostgresPoolOptions extends PostgresSessionOptions {
-  readonly address: PostgresAddress;
+  readonly login: Credential<PostgresAddress>;
   readonly clock: Clock;
   /** From 0 to below 1. */
   readonly random: () => number;
@@ -56,7 +58,7 @@ export class PostgresPool {
   #isConnected = false;
 
   constructor(options: PostgresPoolOptions) {
-    const { clock, random, size } = options;
+    const { login, clock, random, size } = options;
     this.#options = options;
     this.#pool = new Pool({
       minSize: 0,
@@ -65,6 +67,7 @@ export class PostgresPool {
       settledMs: 0,
       clock,
       retryDelayMs: (failures) => backoffMs(failures, random(), BACKOFF),
+      retryOn: (retry, signal) => login.onChange(retry, signal),
       waiting: () => this.#waiting.size,
       open: (lost, signal) => this.#openConnection(lost, signal),
       events: {
@@ -175,15 +178,17 @@ export class PostgresPool {
 
   /** Connects to the first host that accepts, beginning with the last one that did. */
   async #openConnection(lost: (reason: string) => void, signal: AbortSignal): Promise<PostgresConnection> {
-    const { address, ...options } = this.#options;
-    const { hosts } = address.fields;
+    const { login, ...options } = this.#options;
+    const { hosts } = login.current.fields;
     const failures: unknown[] = [];
     for (const [tried] of hosts.entries()) {
       const index = (this.#host + tried) % hosts.length;
       const host = hosts[index];
       if (host === undefined) continue;
       try {
-        const connection = await PostgresConnection.open(address, host, { ...options, signal });
+        const open = (address: PostgresAddress) =>
+          PostgresConnection.open(address, host, { ...options, signal });
+        const connection = await login.logIn(open, isLoginRefused);
         this.#host = index;
         this.#follow(connection, lost);
         return connection;

@@ -1,6 +1,11 @@
 import type { Clock } from "../../../base/clock.ts";
 import type { Logger } from "../../../base/log.ts";
-import { parsePostgresAddress, redactedAddress } from "../../../base/postgres_address.ts";
+import {
+  parsePostgresAddress,
+  type PostgresAddress,
+  redactedAddress,
+} from "../../../base/postgres_address.ts";
+import { Credential } from "../../../net/credential.ts";
 import type { TransactionKind } from "./connection.ts";
 import { CallGroups } from "../call_groups.ts";
 import { listOf, type ListOperation, runApart, runList } from "../list_operation.ts";
@@ -30,6 +35,8 @@ export interface PostgresStoreOptions {
   readonly logger: Logger;
   /** With user and password. */
   readonly address: string;
+  /** The same, whose user and password may be replaced; those of `address` stay when absent. */
+  readonly login?: Credential<PostgresAddress> | undefined;
   /** Most connections. */
   readonly poolSize: number;
   readonly connectTimeoutMs: number;
@@ -56,10 +63,10 @@ const IDLE_MS = 3_000;
 /** Opens the store in a database and migrates its tables. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   const { logger, statementTimeoutMs, random = Math.random } = options;
-  const address = parsePostgresAddress(options.address);
+  const { login = new Credential(parsePostgresAddress(options.address)) } = options;
   const poolOptions = {
     ...options,
-    address,
+    login,
     random,
     size: options.poolSize,
     maxWaiting: MAX_WAITING,
@@ -72,7 +79,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const unlimitedPool = new PostgresPool(unlimitedOptions);
   try {
     const transactions = new PostgresTransactions(pool, { ...options, random });
-    const name = redactedAddress(address);
+    const name = redactedAddress(login.current);
     await refuseTransactionPooler(pool, poolOptions, name);
     const unlimited = new PostgresTransactions(unlimitedPool, { clock: options.clock, random });
     const { from, to } = await migratePostgres({
