@@ -40,7 +40,9 @@ export const EXPLAIN_COMMAND: RunnableCommand = {
       prefix: { value: "TEXT", doc: "prefix of cache keys (default $CACHE_KEY_PREFIX)" },
       ...OUTPUT_FLAGS,
     },
-    notes: "With --bucket, it reads SHADOW_MODE and BACKEND_TYPE from the environment, like the service.",
+    notes:
+      "Like the service, it reads USE_CALENDAR_MONTH_RATE_LIMIT from the environment; with --bucket, also\n" +
+      "SHADOW_MODE and BACKEND_TYPE.",
     exitCodes: { 0: "explained", 1: "the rule files have errors, or the rule of a bucket cannot be a quota" },
   },
   run,

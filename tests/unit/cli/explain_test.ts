@@ -176,6 +176,40 @@ descriptors:
   ]);
 });
 
+Deno.test("weir explain: windows of a calendar, by a rule and by the setting", async () => {
+  const files = {
+    "shop.yaml": `domain: shop
+descriptors:
+- key: bill
+  rate_limit: { unit: month, requests_per_unit: 10, calendar: true, timezone: Europe/Paris }
+- key: plain
+  rate_limit: { unit: month, requests_per_unit: 10 }
+`,
+  };
+  const line = `${ASKED} --descriptors bill=a --descriptors plain=a`;
+  const shown = async (environment: Record<string, string>) => {
+    const { stdout } = await ranOver(files, line, { environment });
+    return stdout.split("\n").filter((text) => /^ {2}(limit|cache key|window ends) /.test(text));
+  };
+  const bill = [
+    "  limit        10 per MONTH (a calendar window of 2678400 s in Europe/Paris)",
+    "  cache key    shop_bill_a_1767222000",
+    "  window ends  2026-01-31T23:00:00Z",
+  ];
+  assertEquals(await shown({}), [
+    ...bill,
+    "  limit        10 per MONTH (a window of 2592000 s)",
+    "  cache key    shop_plain_a_1767744000",
+    "  window ends  2026-02-06T00:00:00Z",
+  ]);
+  assertEquals(await shown({ USE_CALENDAR_MONTH_RATE_LIMIT: "true" }), [
+    ...bill,
+    "  limit        10 per MONTH (a calendar window of 2678400 s in UTC)",
+    "  cache key    shop_plain_a_1767225600",
+    "  window ends  2026-02-01T00:00:00Z",
+  ]);
+});
+
 const QUOTAS = {
   "shop.yaml": `domain: shop
 descriptors:
