@@ -109,6 +109,7 @@ function descriptorOf(value: string): DescriptorSource {
     detailedMetric: false,
     valueToMetric: false,
     shareThreshold: false,
+    identifies: false,
     metadata: undefined,
     descriptors: [],
   };

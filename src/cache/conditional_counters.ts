@@ -1,11 +1,6 @@
-import {
-  type ConditionalLimit,
-  isInFuture,
-  stateSize,
-  take,
-} from "../ratelimit/algorithms/conditional_limit.ts";
+import { isInFuture, type StateLimit, stateSize, take } from "../ratelimit/algorithms/conditional_limit.ts";
 import type { Taken } from "../ratelimit/algorithms/taken.ts";
-import type { Caller, ConditionalHit, Counter, CountReceiver } from "../ratelimit/decision/counter_cache.ts";
+import type { Caller, Counter, CountReceiver, StateHit } from "../ratelimit/decision/counter_cache.ts";
 import type { KeyRoom } from "./key_room.ts";
 
 const STATES_PER_CHUNK = 1_024;
@@ -19,26 +14,38 @@ const BYTES_PER_NUMBER = 8;
 export interface ConditionalRoom {
   /** Microseconds since the epoch. */
   nowUs(): number;
-  /** Evicts others, to hold a key of this weight. */
-  makeRoom(weight: number): void;
+  /** Evicts others, to hold keys of this total weight. */
+  makeRoom(weight: number, keys?: number): void;
+}
+
+/** The conditional counters of a process that are held in the same way. */
+export interface HeldCounters {
+  /** Removes a key, and returns whether it was held. */
+  remove(key: string): boolean;
+  /** The keys whose counters were changed after this time. */
+  changedAfter(nowUs: number): Iterable<string>;
+  /** Drops counters that are all free, among the next ones. */
+  sweep(nowUs: number): void;
+  /** Evicts the key that is free first among the next ones, and returns the milliseconds until then. */
+  evict(nowUs: number): number | undefined;
 }
 
 /** States of conditional limits of one kind, by key. A state that is all free is dropped. */
-export class ConditionalCounters {
-  readonly #kind: ConditionalLimit["kind"];
+export class ConditionalCounters implements HeldCounters {
+  readonly #kind: StateLimit["kind"];
   readonly #size: number;
   readonly #room: KeyRoom;
   readonly #slots = new Map<string, number>();
   /** By slot; undefined if it is free. */
   readonly #keys: (string | undefined)[] = [];
-  readonly #limits: (ConditionalLimit | undefined)[] = [];
+  readonly #limits: (StateLimit | undefined)[] = [];
   readonly #free: number[] = [];
   /** In pieces, because one array would be copied to grow. */
   readonly #chunks: Float64Array[] = [];
   readonly #scratch: Float64Array;
   #hand = 0;
 
-  constructor(kind: ConditionalLimit["kind"], room: KeyRoom) {
+  constructor(kind: StateLimit["kind"], room: KeyRoom) {
     this.#kind = kind;
     this.#size = stateSize(kind);
     this.#room = room;
@@ -49,7 +56,7 @@ export class ConditionalCounters {
     return this.#slots.size;
   }
 
-  counterOf(hit: ConditionalHit, room: ConditionalRoom): Counter {
+  counterOf(hit: StateHit, room: ConditionalRoom): Counter {
     return new ConditionalCounter(hit, this, room);
   }
 
@@ -58,7 +65,7 @@ export class ConditionalCounters {
   }
 
   /** Takes hits of a key by its slot; undefined if the slot is not its own any more. */
-  takeAt(slot: number, { key, limit }: ConditionalHit, hits: number, nowUs: number): Taken | undefined {
+  takeAt(slot: number, { key, limit }: StateHit, hits: number, nowUs: number): Taken | undefined {
     if (this.#keys[slot] !== key) return undefined;
     // A reload may have changed it.
     this.#limits[slot] = limit;
@@ -66,7 +73,7 @@ export class ConditionalCounters {
   }
 
   /** Takes hits of a key that is not held, and holds it if something was taken and room was made. */
-  insert({ key, limit }: ConditionalHit, hits: number, room: ConditionalRoom): Taken {
+  insert({ key, limit }: StateHit, hits: number, room: ConditionalRoom): Taken {
     const state = this.#scratch.fill(0);
     const taken = take(state, 0, limit, room.nowUs(), hits);
     if (taken.used === 0) return taken;
@@ -84,7 +91,6 @@ export class ConditionalCounters {
     return taken;
   }
 
-  /** Removes a key, and returns whether it was held. */
   remove(key: string): boolean {
     const slot = this.#slots.get(key);
     if (slot === undefined) return false;
@@ -96,7 +102,6 @@ export class ConditionalCounters {
     return true;
   }
 
-  /** The keys whose states were changed after this time. */
   *changedAfter(nowUs: number): Generator<string> {
     for (const [key, slot] of this.#slots) {
       const limit = this.#limits[slot];
@@ -106,14 +111,12 @@ export class ConditionalCounters {
     }
   }
 
-  /** Drops states that are all free, among the next ones. */
   sweep(nowUs: number): void {
     for (const key of this.#next(SWEPT)) {
       if (this.#freeMs(key, nowUs) === 0) this.remove(key);
     }
   }
 
-  /** Evicts the key that is free first among the next ones, and returns the milliseconds until then. */
   evict(nowUs: number): number | undefined {
     let chosen: string | undefined;
     let least = Infinity;
@@ -162,12 +165,12 @@ export class ConditionalCounters {
 
 /** A conditional counter, and its slot since it was last found. */
 class ConditionalCounter implements Counter {
-  readonly #hit: ConditionalHit;
+  readonly #hit: StateHit;
   readonly #counters: ConditionalCounters;
   readonly #room: ConditionalRoom;
   #slot: number | undefined;
 
-  constructor(hit: ConditionalHit, counters: ConditionalCounters, room: ConditionalRoom) {
+  constructor(hit: StateHit, counters: ConditionalCounters, room: ConditionalRoom) {
     this.#hit = hit;
     this.#counters = counters;
     this.#room = room;

@@ -15,15 +15,15 @@ export class KeyRoom {
     return this.#keys;
   }
 
-  /** True if there is no room for another key of this length; an empty table has room for any. */
-  isFull(length: number): boolean {
+  /** True if there is no room for so many keys with this total length; an empty table has room for any. */
+  isFull(length: number, keys = 1): boolean {
     if (this.#keys === 0) return false;
-    return this.#keys >= this.#maxKeys || this.#length + length > this.#maxKeys * BYTES_PER_KEY;
+    return this.#keys + keys > this.#maxKeys || this.#length + length > this.#maxKeys * BYTES_PER_KEY;
   }
 
-  /** Takes the room of a key. */
-  take(length: number): void {
-    this.#keys++;
+  /** Takes the room of keys with this total length. */
+  take(length: number, keys = 1): void {
+    this.#keys += keys;
     this.#length += length;
   }
 

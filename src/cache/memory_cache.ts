@@ -2,7 +2,6 @@ import { type Clock, type SteadyClock, steadyClock } from "../base/clock.ts";
 import {
   type AnyHit,
   type Caller,
-  type ConditionalHit,
   type Counter,
   type CounterCache,
   type CountReceiver,
@@ -10,8 +9,9 @@ import {
   isConditional,
 } from "../ratelimit/decision/counter_cache.ts";
 import { windowStartOf } from "../ratelimit/rules/cache_key.ts";
-import { ConditionalCounters, type ConditionalRoom } from "./conditional_counters.ts";
+import { ConditionalCounters, type ConditionalRoom, type HeldCounters } from "./conditional_counters.ts";
 import { KeyRoom } from "./key_room.ts";
+import { LeaseCounters } from "./lease_counters.ts";
 
 const FIRST_SLOTS = 16;
 /** Of a bucket that was dropped. */
@@ -39,7 +39,12 @@ export class MemoryCache implements CounterCache {
   readonly #room: KeyRoom;
   readonly #buckets = new Map<number, CounterBucket>();
   /** Those of other algorithms than fixed windows. */
-  readonly #conditional: Readonly<Record<ConditionalHit["limit"]["kind"], ConditionalCounters>>;
+  readonly #conditional: {
+    readonly slices: ConditionalCounters;
+    readonly bucket: ConditionalCounters;
+    readonly leases: LeaseCounters;
+  };
+  readonly #allConditional: readonly HeldCounters[];
   readonly #windows: WindowCounters = {
     bucketOf: (windowEnd) => this.#buckets.get(windowEnd),
     takeElsewhere: (hit, hits) => this.#takeElsewhere(hit, hits),
@@ -47,9 +52,9 @@ export class MemoryCache implements CounterCache {
   readonly #states: ConditionalRoom = {
     nowUs: () => this.#nowUs(),
     // Evicts other algorithms first, as the key is one of them.
-    makeRoom: (weight) => {
+    makeRoom: (weight, keys) => {
       this.#sweepWindows();
-      while (this.#room.isFull(weight) && (this.#evictConditional() || this.#evictFixed()));
+      while (this.#room.isFull(weight, keys) && (this.#evictConditional() || this.#evictFixed()));
     },
   };
   #evicted = 0;
@@ -63,7 +68,9 @@ export class MemoryCache implements CounterCache {
     this.#conditional = {
       slices: new ConditionalCounters("slices", this.#room),
       bucket: new ConditionalCounters("bucket", this.#room),
+      leases: new LeaseCounters(this.#room),
     };
+    this.#allConditional = Object.values(this.#conditional);
     this.#cancelSweep = this.#scheduleSweep();
     this.#cancelSetBack = this.#clock.onSetBack((now) => this.#dropFuture(now));
   }
@@ -79,13 +86,14 @@ export class MemoryCache implements CounterCache {
 
   counterOf(hit: AnyHit): Counter {
     if (!isConditional(hit)) return new WindowCounter(hit, this.#windows);
+    if ("holder" in hit) return this.#conditional.leases.counterOf(hit, this.#states);
     return this.#conditional[hit.limit.kind].counterOf(hit, this.#states);
   }
 
   remove(keys: readonly string[]): Promise<void> {
     for (const key of keys) {
       for (const bucket of this.#buckets.values()) this.#delete(bucket, key);
-      for (const counters of Object.values(this.#conditional)) counters.remove(key);
+      for (const counters of this.#allConditional) counters.remove(key);
     }
     return Promise.resolve();
   }
@@ -144,7 +152,7 @@ export class MemoryCache implements CounterCache {
 
   #evictConditional(): boolean {
     const nowUs = this.#nowUs();
-    for (const counters of Object.values(this.#conditional)) {
+    for (const counters of this.#allConditional) {
       const freeMs = counters.evict(nowUs);
       if (freeMs === undefined) continue;
       if (freeMs > 0) this.#evicted++;
@@ -163,7 +171,7 @@ export class MemoryCache implements CounterCache {
   #sweep(): void {
     this.#sweepWindows();
     const nowUs = this.#nowUs();
-    for (const counters of Object.values(this.#conditional)) counters.sweep(nowUs);
+    for (const counters of this.#allConditional) counters.sweep(nowUs);
   }
 
   /** Drops what a clock that was set back has counted in its future: it would come back, or be refused until then. */
@@ -173,7 +181,7 @@ export class MemoryCache implements CounterCache {
       if (end * 1_000 <= now) continue;
       for (const key of bucket.keys()) if (windowStartOf(key) * 1_000 > now) keys.push(key);
     }
-    for (const counters of Object.values(this.#conditional)) {
+    for (const counters of this.#allConditional) {
       for (const key of counters.changedAfter(now * 1_000)) keys.push(key);
     }
     void this.remove(keys);

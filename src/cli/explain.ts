@@ -156,7 +156,9 @@ function amountOf(limit: ExplainedLimit): string {
   const named = name === undefined ? "" : `, named "${name}"`;
   switch (algorithm) {
     case "concurrency":
-      return `${limit.maxInFlight ?? 0} in flight (a lease of ${limit.leaseSeconds} s)${named}`;
+      return `${limit.maxInFlight ?? 0} in flight (a lease of ${limit.leaseSeconds} s${
+        limit.identifiedBy === undefined ? "" : `, identified by ${limit.identifiedBy}`
+      })${named}`;
     case "token_bucket":
       return `${requestsPerUnit} per ${unit ?? ""} (a token bucket of ${burst}, ${windowSeconds} s)${named}`;
     case "sliding_window":

@@ -101,6 +101,7 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
     detailedMetric: fields.flag("detailed_metric"),
     valueToMetric: fields.flag("value_to_metric"),
     shareThreshold: fields.flag("share_threshold"),
+    identifies: fields.flag("identifies"),
     metadata: metadata === undefined ? undefined : readMetadata(log, metadata, pathOf(path, "metadata")),
     events: readRuleEvents(fields),
     descriptors: nested === undefined ? [] : readDescriptors(log, nested, pathOf(path, "descriptors")),

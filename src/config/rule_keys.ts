@@ -23,6 +23,7 @@ const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: re
       "value_to_metric",
       "share_threshold",
       "fallback",
+      "identifies",
       "metadata",
       "events",
       "events_redact",

@@ -149,6 +149,7 @@ function readRule(log: ResourceLog, rule: WireRule, path: string): DescriptorSou
     onCacheFailure: undefined,
     valueToMetric: false,
     shareThreshold: false,
+    identifies: false,
   };
 }
 

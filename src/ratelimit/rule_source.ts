@@ -67,6 +67,8 @@ export interface RuleSource {
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
   readonly shareThreshold: boolean;
+  /** The value of the entry names a hit that is in flight, and is no part of its counter. */
+  readonly identifies: boolean;
   readonly metadata: JsonObject | undefined;
   readonly events?: RuleEvents | undefined;
 }

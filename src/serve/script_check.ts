@@ -12,6 +12,7 @@ import type { ApplyRules } from "./rules.ts";
 const LIMITS = {
   slices: sliceLimit(1_000, 1_000),
   bucket: bucketLimit({ burst: 1_000, hitsPerUnit: 1_000, unitSeconds: 1 }),
+  leases: { kind: "leases", limit: 1_000, leaseUs: 1_000_000 },
 } as const;
 const EXPIRES_IN_SECONDS = 2;
 /** Errors that a server does not get over by itself. */
@@ -56,8 +57,12 @@ export function checkingScripts(
       tried.add(name);
       const key = `${settings.CACHE_KEY_PREFIX}script_check_${name}`;
       const perSecond = limits[0]?.unit === "SECOND";
-      const hit = { key, limit: LIMITS[kind], addend: 1, expiresInSeconds: EXPIRES_IN_SECONDS, perSecond };
-      await tryOne(name, hit, limits);
+      const hit = { key, addend: 1, expiresInSeconds: EXPIRES_IN_SECONDS, perSecond };
+      await tryOne(
+        name,
+        kind === "leases" ? { ...hit, limit: LIMITS[kind], holder: "" } : { ...hit, limit: LIMITS[kind] },
+        limits,
+      );
     }));
   };
   return (rules, texts) => {

@@ -1,9 +1,9 @@
 import { assertEquals } from "#assert";
-import { type ConditionalLimit, stateSize, take } from "../../src/ratelimit/algorithms/conditional_limit.ts";
+import { type StateLimit, stateSize, take } from "../../src/ratelimit/algorithms/conditional_limit.ts";
 import { bucketLimit } from "../../src/ratelimit/algorithms/bucket.ts";
 import { sliceLimit } from "../../src/ratelimit/algorithms/slices.ts";
 import type { Taken } from "../../src/ratelimit/algorithms/taken.ts";
-import type { ConditionalHit, CounterCache } from "../../src/ratelimit/decision/counter_cache.ts";
+import type { CounterCache, StateHit } from "../../src/ratelimit/decision/counter_cache.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
 import { until } from "../harness/until.ts";
 import { taken } from "../harness/take.ts";
@@ -18,7 +18,7 @@ interface ConditionalTraits {
 let keys = 0;
 
 /** A conditional hit on its own counter, unless a key is given. Its window is so long that no test lasts a part of it. */
-export function conditionalHit(part: Partial<ConditionalHit> = {}): ConditionalHit {
+export function conditionalHit(part: Partial<StateHit> = {}): StateHit {
   const limit = sliceLimit(10, DAY_MS);
   return {
     key: `conditional_${++keys}`,
@@ -32,7 +32,7 @@ export function conditionalHit(part: Partial<ConditionalHit> = {}): ConditionalH
 
 const DAY_MS = 86_400_000;
 /** One limit of 10 of each kind. */
-const LIMITS: readonly ConditionalLimit[] = [
+const LIMITS: readonly StateLimit[] = [
   sliceLimit(10, DAY_MS),
   bucketLimit({ burst: 10, hitsPerUnit: 1, unitSeconds: 86_400 }),
 ];

@@ -37,12 +37,14 @@ interface EnvoyBedOptions extends ServeFixtureOptions {
 export class EnvoyBed implements AsyncDisposable {
   /** A test may put another one into its place. */
   weir: ServeFixture;
-  readonly envoy: Envoy;
+  envoy: Envoy;
+  readonly #config: object;
   readonly #stack: AsyncDisposableStack;
 
-  private constructor(weir: ServeFixture, envoy: Envoy, stack: AsyncDisposableStack) {
+  private constructor(weir: ServeFixture, envoy: Envoy, config: object, stack: AsyncDisposableStack) {
     this.weir = weir;
     this.envoy = envoy;
+    this.#config = config;
     this.#stack = stack;
   }
 
@@ -55,10 +57,16 @@ export class EnvoyBed implements AsyncDisposable {
     const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
     const upstream = stack.use(Deno.serve(quiet, answer ?? (() => new Response("upstream"))));
     const places = { weir: weir.grpcAddress, upstream: `127.0.0.1:${upstream.addr.port}` };
-    const envoy = stack.use(await startEnvoy(config(places)));
-    const bed = new EnvoyBed(weir, envoy, stack.move());
+    const configured = config(places);
+    const envoy = stack.use(await startEnvoy(configured));
+    const bed = new EnvoyBed(weir, envoy, configured, stack.move());
     bed.#stack.defer(() => void (all.weir = bed.weir));
     return bed;
+  }
+
+  /** Starts another Envoy in the place of one that has ended. */
+  async restartEnvoy(): Promise<void> {
+    this.envoy = this.#stack.use(await startEnvoy(this.#config));
   }
 
   /** Asks a listener of Envoy. */

@@ -59,15 +59,18 @@ export class KvWindowCounter extends NodeCounter implements Counter {
 export class KvConditionalCounter implements Counter {
   readonly key: string;
   readonly limit: ConditionalLimit;
+  /** Of leases. */
+  readonly holder: string | undefined;
   readonly expiresInSeconds: number;
   readonly #take: KvTake;
   /** Of a cluster; absent until it is computed. */
   slot: number | undefined = undefined;
 
-  constructor({ key, limit, expiresInSeconds }: ConditionalHit, take: KvTake) {
-    this.key = key;
-    this.limit = limit;
-    this.expiresInSeconds = Math.min(expiresInSeconds, MAX_DURATION_SECONDS);
+  constructor(hit: ConditionalHit, take: KvTake) {
+    this.key = hit.key;
+    this.limit = hit.limit;
+    this.holder = "holder" in hit ? hit.holder : undefined;
+    this.expiresInSeconds = Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS);
     this.#take = take;
   }
 

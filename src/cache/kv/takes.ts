@@ -9,6 +9,7 @@ type TakeAsk = Ask<KvConditionalCounter>;
 /** Conditional hits that go out as one call of a script. */
 interface TakeGroup extends ScriptCall {
   readonly addends: number[];
+  readonly holders: string[];
   /** In the order of the addends. */
   readonly asks: TakeAsk[];
   expiresInSeconds: number;
@@ -30,15 +31,16 @@ export class KvTakes {
   }
 
   add(ask: TakeAsk): void {
-    const { key, limit, expiresInSeconds } = ask.counter;
+    const { key, limit, holder, expiresInSeconds } = ask.counter;
     let group = this.#open.get(key);
     if (group?.limit !== limit) {
-      group = { key, limit, addends: [], asks: [], expiresInSeconds };
+      group = { key, limit, addends: [], holders: [], asks: [], expiresInSeconds };
       this.#open.set(key, group);
       this.#groups.push(group);
     }
     group.expiresInSeconds = Math.max(group.expiresInSeconds, expiresInSeconds);
     group.addends.push(ask.hits);
+    if (holder !== undefined) group.holders.push(holder);
     group.asks.push(ask);
   }
 

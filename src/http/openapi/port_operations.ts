@@ -107,6 +107,7 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
       burst: integerSchema("Hits that a token bucket holds."),
       maxInFlight: integerSchema("The maximum in flight of a `concurrency` limit."),
       leaseSeconds: integerSchema("Lease of a concurrency limit, in seconds."),
+      identifiedBy: textSchema("The key whose value names each hit in flight; absent if none does."),
       events: listSchema(choiceSchema(LIMIT_EVENTS, "An event."), "Events that the rule reports."),
       eventsRedact: choiceSchema(REDACTIONS, "Content of events instead of values."),
     }),

@@ -1,15 +1,19 @@
 import { BUCKET_STATE_SIZE, type BucketLimit, takeFromBucket } from "./bucket.ts";
+import type { LeaseLimit } from "./leases.ts";
 import { SLICE_STATE_SIZE, type SliceLimit, SLICES, takeFromSlices } from "./slices.ts";
-import type { Taken } from "./taken.ts";
+import { HELD_US, type Taken } from "./taken.ts";
 
 /** A limit whose hits are taken only if they pass: all of them or none. */
-export type ConditionalLimit = SliceLimit | BucketLimit;
+export type ConditionalLimit = StateLimit | LeaseLimit;
+
+/** One whose counters are a few numbers each. */
+export type StateLimit = SliceLimit | BucketLimit;
 
 /** The longest expiry of a counter: one that takes longer to become free is forgotten earlier. */
 const MAX_SECONDS = 100 * 31_536_000;
 
 /** Numbers of the state of one counter, which are all zero in a new one. */
-export function stateSize(kind: ConditionalLimit["kind"]): number {
+export function stateSize(kind: StateLimit["kind"]): number {
   return kind === "slices" ? SLICE_STATE_SIZE : BUCKET_STATE_SIZE;
 }
 
@@ -20,7 +24,7 @@ export function stateSize(kind: ConditionalLimit["kind"]): number {
 export function take(
   state: Float64Array,
   at: number,
-  limit: ConditionalLimit,
+  limit: StateLimit,
   nowUs: number,
   hits: number,
 ): Taken {
@@ -33,7 +37,7 @@ export function take(
 export function isInFuture(
   state: Float64Array,
   at: number,
-  limit: ConditionalLimit,
+  limit: StateLimit,
   nowUs: number,
 ): boolean {
   const changedUs = limit.kind === "slices" ? (state[at] ?? 0) * limit.sliceUs : state[at + 1] ?? 0;
@@ -42,8 +46,16 @@ export function isInFuture(
 
 /** The longest time until all of a counter is free again, in whole seconds. */
 export function longestSeconds(limit: ConditionalLimit): number {
-  const us = limit.kind === "slices"
-    ? (SLICES + 1) * limit.sliceUs
-    : (limit.burst * limit.partsPerHit / Math.max(1, limit.partsPerTick) + 1) * limit.tickUs;
-  return Math.min(MAX_SECONDS, Math.ceil(us / 1_000_000));
+  return Math.min(MAX_SECONDS, Math.ceil(longestUs(limit) / 1_000_000));
+}
+
+function longestUs(limit: ConditionalLimit): number {
+  switch (limit.kind) {
+    case "slices":
+      return (SLICES + 1) * limit.sliceUs;
+    case "bucket":
+      return (limit.burst * limit.partsPerHit / Math.max(1, limit.partsPerTick) + 1) * limit.tickUs;
+    case "leases":
+      return limit.leaseUs + HELD_US;
+  }
 }

@@ -1,4 +1,5 @@
-import type { ConditionalLimit } from "../algorithms/conditional_limit.ts";
+import type { ConditionalLimit, StateLimit } from "../algorithms/conditional_limit.ts";
+import type { LeaseLimit } from "../algorithms/leases.ts";
 import type { Counted } from "../algorithms/taken.ts";
 
 /** A change of one counter. */
@@ -15,16 +16,29 @@ export interface Hit {
 }
 
 /** Hits that count only if all of them pass the limit. */
-export interface ConditionalHit {
+export type ConditionalHit = StateHit | LeaseHit;
+
+interface ConditionalTake {
   /** The cache key, which names the algorithm and its window; one counter per key. */
   readonly key: string;
-  readonly limit: ConditionalLimit;
   /** Hits to take, all or none. 0 asks whether one would pass; a negative value gives back, down to 0. */
   readonly addend: number;
   /** Expiry in a shared cache, in seconds: until all is free again at the latest, and the jitter. */
   readonly expiresInSeconds: number;
   /** True for a limit per second, which may have its own cache. */
   readonly perSecond: boolean;
+}
+
+/** Hits that have no name. */
+export interface StateHit extends ConditionalTake {
+  readonly limit: StateLimit;
+}
+
+/** Hits of a holder, which alone gives them back: at most those that it has. */
+export interface LeaseHit extends ConditionalTake {
+  readonly limit: LeaseLimit;
+  /** Its name, of bounded length. */
+  readonly holder: string;
 }
 
 /** A hit in a fixed window, or one that counts only if it passes. */
@@ -55,7 +69,7 @@ export interface CountReceiver {
   failed(error: unknown): void;
 }
 
-/** The counter behind a hit. It may be used again for hits of the same key and window. */
+/** The counter behind a hit. It may be used again for hits of the same key and window, and of the same holder. */
 export interface Counter {
   /**
    * Takes hits: a conditional counter all of them or none, by the clock of the cache. 0 only reads, and a negative number

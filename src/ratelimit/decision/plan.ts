@@ -1,6 +1,6 @@
 import { CalendarWindows } from "../algorithms/calendar_windows.ts";
 import { cacheKey } from "../rules/cache_key.ts";
-import { keyEntries } from "../rules/key_entries.ts";
+import { keyEntries, nameText } from "../rules/key_entries.ts";
 import type { AnyHit, ConditionalHit, Hit } from "./counter_cache.ts";
 import { UNITS } from "../units.ts";
 import { matchLimit } from "../rules/match_rules.ts";
@@ -129,7 +129,7 @@ function planDescriptor(
   const addend = negative ? -hits : hits;
   const hit = limit.conditional === undefined
     ? fixedHit({ domain, entries, limit, addend }, context)
-    : conditionalHit({ domain, entries, limit, addend }, limit.conditional, context);
+    : conditionalHit({ domain, entries, limit, addend }, limit.conditional, descriptor, context);
   return { limit, entries, metricKey: key, hits, negative, hit };
 }
 
@@ -164,15 +164,15 @@ function fixedHit({ domain, entries, limit, addend }: HitSource, context: PlanCo
 function conditionalHit(
   { domain, entries, limit, addend }: HitSource,
   { limit: conditional, keyEnd, longestSeconds }: ConditionalRule,
+  descriptor: Descriptor,
   context: PlanContext,
 ): ConditionalHit {
-  return {
-    key: cacheKey(context.policy.cacheKeyPrefix, domain, entries, limit, keyEnd),
-    limit: conditional,
-    addend,
-    expiresInSeconds: longestSeconds + jitterOf(context),
-    perSecond: limit.unit === "SECOND",
-  };
+  const key = cacheKey(context.policy.cacheKeyPrefix, domain, entries, limit, keyEnd);
+  const expiresInSeconds = longestSeconds + jitterOf(context);
+  const perSecond = limit.unit === "SECOND";
+  if (conditional.kind !== "leases") return { key, limit: conditional, addend, expiresInSeconds, perSecond };
+  const holder = nameText(descriptor.entries.at(-1)?.value ?? "");
+  return { key, limit: conditional, addend, expiresInSeconds, perSecond, holder };
 }
 
 function jitterOf({ policy, random }: PlanContext): number {

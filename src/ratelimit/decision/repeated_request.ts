@@ -69,6 +69,6 @@ export function repeatableOf({ descriptors, request }: Plan): CountedDescriptor 
   if (limit === undefined || hit === undefined || planned.negative || planned.hits === 0) return undefined;
   const isPlain = limit.rule?.metricKey !== undefined && !limit.unlimited && !limit.shadowMode &&
     !limit.quotaMode && limit.events?.nearLimit !== true && limit.replaces.length === 0 &&
-    request.descriptors[0]?.limit === undefined;
+    request.descriptors[0]?.limit === undefined && !("holder" in hit);
   return isPlain ? { ...planned, limit, hit } : undefined;
 }

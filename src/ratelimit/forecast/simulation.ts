@@ -113,6 +113,6 @@ function isSameLimit(before: RateLimit | undefined, after: RateLimit | undefined
     before.unit === after.unit &&
     before.windowSeconds === after.windowSeconds &&
     before.calendar?.timezone === after.calendar?.timezone &&
-    before.conditional?.algorithm === after.conditional?.algorithm &&
+    before.conditional?.keyEnd === after.conditional?.keyEnd &&
     before.conditional?.capacity === after.conditional?.capacity;
 }

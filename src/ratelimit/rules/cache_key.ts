@@ -4,7 +4,10 @@ import { sharedText } from "./value_match.ts";
 
 const NOTHING_VARIES: readonly number[] = [];
 
-/** The counter name of a rule: domain, keys and values, each followed by `_`; a shared level has a constant text as value. */
+/**
+ * The counter name of a rule: domain, keys and values, each followed by `_`; a shared level has a constant text as value,
+ * and one that identifies has none.
+ */
 export function counterName(domain: string, path: readonly RuleLevel[]): CounterName {
   const texts: string[] = [];
   const varying: number[] = [];
@@ -12,6 +15,10 @@ export function counterName(domain: string, path: readonly RuleLevel[]): Counter
   let text = [domain, "_"];
   for (const [index, level] of path.entries()) {
     const { key, value, match, shareThreshold } = level;
+    if (level.identifies) {
+      text.push(key, "_");
+      continue;
+    }
     if (shareThreshold || hasOneValue(level)) {
       text.push(key, "_", match === undefined ? value : sharedText(domain, path.slice(0, index + 1)), "_");
       continue;

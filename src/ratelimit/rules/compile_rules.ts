@@ -204,7 +204,7 @@ export class RulesBuilder {
       calendar,
       conditional: algorithm === undefined
         ? undefined
-        : conditionalRule(algorithm, { requestsPerUnit, windowSeconds }),
+        : conditionalRule(algorithm, { requestsPerUnit, windowSeconds, identifies: descriptor.identifies }),
       unlimited,
       name,
       replaces: replaces.length === 0 ? NOTHING : replaces.map((replaced) => replaced.name),
@@ -229,10 +229,10 @@ function windowOf({ unlimited, unit, unitMultiplier, algorithm }: FlatLimit): nu
 }
 
 function levelOf(descriptor: FlatDescriptor): RuleLevel {
-  const { key, match, shareThreshold, valueToMetric } = descriptor;
+  const { key, match, shareThreshold, identifies, valueToMetric } = descriptor;
   const value = valueText(descriptor);
   const pattern = match === undefined && value.includes("*") ? compilePattern(value) : undefined;
-  return { key, value, pattern, match, shareThreshold, valueToMetric };
+  return { key, value, pattern, match, shareThreshold, identifies, valueToMetric };
 }
 
 const NO_KEY_RULES: Readonly<OpenKeyRules> = {

@@ -8,6 +8,8 @@ import { sliceLimit } from "../algorithms/slices.ts";
 interface ConditionalAmount {
   readonly requestsPerUnit: number;
   readonly windowSeconds: number;
+  /** The last entry names the hits. */
+  readonly identifies: boolean;
 }
 
 /** Compiles an algorithm. Its cache keys change with the length of the window, which the state depends on. */
@@ -24,6 +26,11 @@ export function conditionalRule(source: AlgorithmSource, amount: ConditionalAmou
       return { ...ruleOf(source.name, limit, burst), keyEnd: `bucket${windowSeconds}` };
     }
     case "concurrency": {
+      // A counter of the other kind never has the same key, whatever the values are.
+      if (amount.identifies) {
+        const limit = { kind: "leases", limit: requestsPerUnit, leaseUs: windowSeconds * 1_000_000 } as const;
+        return { ...ruleOf(source.name, limit, requestsPerUnit), keyEnd: `leases${windowSeconds}` };
+      }
       const limit = sliceLimit(requestsPerUnit, windowSeconds * 1_000);
       return { ...ruleOf(source.name, limit, requestsPerUnit), keyEnd: `lease${windowSeconds}` };
     }

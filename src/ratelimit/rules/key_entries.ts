@@ -40,6 +40,11 @@ export function keyEntries(entries: readonly Entry[], counted?: readonly number[
   });
 }
 
+/** A text that names something in a counter, short and well-formed. */
+export function nameText(text: string): string {
+  return keyText(text, true);
+}
+
 /** True if a text of any length is hashed; one that ends as a hashed one does could be taken for it. */
 function isAlwaysHashed(text: string): boolean {
   if (!text.isWellFormed()) return true;

@@ -95,6 +95,7 @@ function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level
       const found = `share_threshold requires a value with '*', 'regex' or 'in', but found '${value}'`;
       level.problems.push(error(at, `${path}.share_threshold`, found));
     }
+    if (descriptor.identifies) checkIdentifies(descriptor, level.problems);
     if (key.includes("*")) level.problems.push(starInKey(descriptor));
     checkEvents(descriptor, level);
     checkFallback(descriptor, level);
@@ -175,6 +176,30 @@ function checkFallback(descriptor: DescriptorSource, { parentRule, problems }: L
     report("requires a parent, but this rule is at the first level; remove it");
   } else if (parentRule.rateLimit === undefined && parentRule.fallback === undefined) {
     report(`requires a rate_limit of the parent at ${parentRule.at}; add one there, or remove fallback`);
+  }
+}
+
+/** The value of the last entry can name only hits that are given back. */
+function checkIdentifies(descriptor: DescriptorSource, problems: Problem[]): void {
+  const { at, path, shareThreshold, valueToMetric, descriptors, rateLimit } = descriptor;
+  const value = valueText(descriptor);
+  const found = (text: string) => void problems.push(error(at, `${path}.identifies`, text));
+  if (descriptors.length > 0) {
+    found("requires the last level of a rule; move it to the nested descriptor, or remove one of them");
+  }
+  if (rateLimit !== undefined && rateLimit.algorithm?.name !== "concurrency") {
+    found("requires a rate_limit with 'algorithm: concurrency'; set it, or remove identifies");
+  } else if (rateLimit === undefined && descriptors.length === 0) {
+    found("requires a rate_limit with 'algorithm: concurrency'; add one, or remove identifies");
+  }
+  if (value !== "") {
+    found(`requires a level without a value, but found '${value}'; remove value, or identifies`);
+  }
+  if (shareThreshold) found("has no meaning with share_threshold; remove one of them");
+  if (valueToMetric) {
+    found(
+      "has no meaning with value_to_metric, as each request would have its own metric; remove one of them",
+    );
   }
 }
 

@@ -79,6 +79,8 @@ export interface RuleLevel {
   readonly pattern: Pattern | undefined;
   readonly match: ValueMatch | undefined;
   readonly shareThreshold: boolean;
+  /** The value is the holder of a lease. */
+  readonly identifies: boolean;
   readonly valueToMetric: boolean;
 }
 

@@ -9,7 +9,9 @@ export function limitText(
   >,
 ): string {
   if (unlimited) return "unlimited";
-  if (conditional?.algorithm === "concurrency") return `${requestsPerUnit} in flight`;
+  if (conditional?.algorithm === "concurrency") {
+    return `${requestsPerUnit} in flight${conditional.limit.kind === "leases" ? ", identified" : ""}`;
+  }
   const multiplier = calendar?.multiplier ?? unitMultiplier(unit, windowSeconds);
   const name = unit ?? "UNKNOWN";
   const algorithm = conditional === undefined ? "" : `, ${algorithmText(conditional)}`;
@@ -39,5 +41,6 @@ function ruleText(limit: RateLimit): string {
     (conditional === undefined ? "" : `, algorithm: ${conditional.algorithm}`) +
     (conditional?.algorithm === "token_bucket" ? `, burst: ${conditional.capacity}` : "") +
     (conditional?.algorithm === "concurrency" ? `, lease: ${windowSeconds}s` : "") +
+    (conditional?.limit.kind === "leases" ? ", identifies: true" : "") +
     (onCacheFailure === undefined ? "" : `, on_cache_failure: ${onCacheFailure}`) + "\n";
 }

@@ -38,7 +38,8 @@ export function staticMetricKey(
 }
 
 function dependsOnRequest(level: RuleLevel, detailedMetric: boolean): boolean {
-  return !hasOneValue(level) && !level.shareThreshold && (detailedMetric || level.valueToMetric);
+  const isConstant = hasOneValue(level) || level.shareThreshold || level.identifies;
+  return !isConstant && (detailedMetric || level.valueToMetric);
 }
 
 /** One level of a rule without a detailed metric. */
@@ -53,6 +54,7 @@ function plainPart(level: RuleLevel, value: string): string {
 /** One level of a rule with a detailed metric. */
 function detailedPart(level: RuleLevel, value: string, someLevelShares: boolean): string {
   if (level.shareThreshold) return part(level.key, sharedPart(level));
+  if (level.identifies) return part(level.key, "");
   return someLevelShares ? part(level.key, value) : `.${level.key}_${value}`;
 }
 

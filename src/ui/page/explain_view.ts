@@ -188,6 +188,9 @@ function amountOf(limit: Fields): Child[] {
       return [
         `${countText(numberOf(limit, "maxInFlight") ?? 0)} in flight `,
         note(`lease of ${numberOf(limit, "leaseSeconds") ?? 0} s `),
+        ...(textOf(limit, "identifiedBy") === ""
+          ? []
+          : [note(`identified by ${textOf(limit, "identifiedBy")} `)]),
       ];
     default:
       return [perUnit, note(zone === "" ? `${seconds} s ` : `calendar of ${zone}, ${seconds} s `)];

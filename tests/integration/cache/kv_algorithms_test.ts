@@ -14,6 +14,7 @@ descriptors:
 - {key: window, rate_limit: {unit: hour, requests_per_unit: 2, algorithm: sliding_window}}
 - {key: bucket, rate_limit: {unit: hour, requests_per_unit: 1, algorithm: token_bucket, burst: 2}}
 - {key: flight, rate_limit: {algorithm: concurrency, max_in_flight: 2, lease: 1h}}
+- {key: named, identifies: true, rate_limit: {algorithm: concurrency, max_in_flight: 2, lease: 1h}}
 - {key: second, rate_limit: {unit: second, requests_per_unit: 5, unit_multiplier: 3600, algorithm: sliding_window}}
 - {key: fixed, rate_limit: {unit: year, requests_per_unit: 2}}
 `,
@@ -40,7 +41,7 @@ testKv("kv algorithms: each counts in the cache, and limits per second in their 
   };
   await using service = await ServeFixture.start({ env, rules: RULES });
   const hits = [1, 2, 1, 1, -1, 1];
-  for (const key of ["window", "bucket", "flight"]) {
+  for (const key of ["window", "bucket", "flight", "named"]) {
     assertEquals(await statusesOf(service, key, hits), [200, 429, 200, 429, 200, 200], key);
   }
   assertEquals(await statusesOf(service, "second", [5, 1]), [200, 429]);
@@ -51,6 +52,7 @@ testKv("kv algorithms: each counts in the cache, and limits per second in their 
   assertEquals(await keysOf(main), [
     "a_shop_bucket_v_bucket3600",
     "a_shop_flight_v_lease3600",
+    "a_shop_named_leases3600",
     "a_shop_window_v_sliding3600",
   ]);
   assertEquals(await keysOf(perSecond), ["a_shop_second_v_sliding3600"]);
@@ -72,7 +74,7 @@ Deno.test({
     await using redis = await startRedis({ args: ["--user", "weir", "on", ">word", "~*", ...permissions] });
     const env = { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_AUTH: "weir:word" };
     await using service = await ServeFixture.start({ env, rules: RULES });
-    for (const key of ["window", "bucket", "flight"]) {
+    for (const key of ["window", "bucket", "flight", "named"]) {
       assertEquals(await statusesOf(service, key, [1, 2, -1, 1]), [200, 429, 200, 200], key);
     }
     // A refused hit of a fixed window is counted.
@@ -99,9 +101,10 @@ for (
       };
       await using service = await ServeFixture.start({ env, rules: RULES });
       const refusals = () => service.log.filter((line) => line.includes("refuses a script"));
-      await until("the refused scripts are logged", () => refusals().length === 3);
+      await until("the refused scripts are logged", () => refusals().length === 4);
       assertMatch(refusals().join("\n"), /shop\.window, shop\.flight.*NOPERM/);
       assertMatch(refusals().join("\n"), /shop\.bucket.*NOPERM/);
+      assertMatch(refusals().join("\n"), /shop\.named.*NOPERM/);
       const last = mode === "local" ? 429 : status;
       assertEquals(await statusesOf(service, "window", [1, 1, 1]), [status, status, last]);
       assertEquals(await statusesOf(service, "fixed", [1, 1, 1]), [200, 200, 429]);

@@ -1,14 +1,12 @@
 import { assertEquals } from "#assert";
 import { limitBytes, parseTaken } from "../../../src/cache/kv/scripts/script.ts";
 import { BUCKET_SCRIPT } from "../../../src/cache/kv/scripts/bucket.ts";
+import { LEASES_SCRIPT } from "../../../src/cache/kv/scripts/leases.ts";
 import { SLICES_SCRIPT } from "../../../src/cache/kv/scripts/slices.ts";
 import { slotOf } from "../../../src/cache/kv/cluster/slots.ts";
 import { bucketLimit, MAX_BURST } from "../../../src/ratelimit/algorithms/bucket.ts";
-import {
-  type ConditionalLimit,
-  stateSize,
-  take,
-} from "../../../src/ratelimit/algorithms/conditional_limit.ts";
+import { type StateLimit, stateSize, take } from "../../../src/ratelimit/algorithms/conditional_limit.ts";
+import { type LeaseLimit, Leases } from "../../../src/ratelimit/algorithms/leases.ts";
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
 import type { Taken } from "../../../src/ratelimit/algorithms/taken.ts";
 import { startRedisCluster } from "../../harness/redis_cluster.ts";
@@ -24,11 +22,15 @@ const START_US = 1_700_000_000_000_000;
 const HOUR_S = 3_600;
 
 /** Scripts whose time is in the last two arguments. */
-const TIMED = { slices: withGivenTime(SLICES_SCRIPT), bucket: withGivenTime(BUCKET_SCRIPT) };
+const TIMED = {
+  slices: withGivenTime(SLICES_SCRIPT),
+  bucket: withGivenTime(BUCKET_SCRIPT),
+  leases: withGivenTime(LEASES_SCRIPT, "#ARGV, 2 do", "#ARGV - 2, 2 do"),
+};
 
-function withGivenTime(script: string): string {
+function withGivenTime(script: string, loop = "#ARGV do", shorter = "#ARGV - 2 do"): string {
   const timed = script.replace("redis.call('TIME')", "{ARGV[#ARGV - 1], ARGV[#ARGV]}")
-    .replace("#ARGV do", "#ARGV - 2 do");
+    .replace(loop, shorter);
   assertEquals(
     timed.length - script.length,
     "{ARGV[#ARGV - 1], ARGV[#ARGV]} - 2".length - "redis.call('TIME')".length,
@@ -38,7 +40,39 @@ function withGivenTime(script: string): string {
 
 type Pick = (below: number) => number;
 
-function randomLimit(pick: Pick): ConditionalLimit {
+/** A random sequence of calls for the leases of one key, by the clock of a cache that is set back at times. */
+function leaseSequence(seed: number): ReturnType<typeof sequence> {
+  const random = seededRandom(seed);
+  const pick: Pick = (below) => Math.floor(random() * below);
+  const leaseUs = [1_000_000, 60_000_000, 86_400_000_000][pick(3)] ?? 1;
+  let limit: LeaseLimit = { kind: "leases", limit: [3, 20, 300][pick(3)] ?? 1, leaseUs };
+  const key = `{leases ${seed}}_${crypto.randomUUID()}`;
+  const leases = new Leases();
+  let nowUs = START_US + pick(1_000_000);
+  const calls = Array.from({ length: CALLS }, (_, index): TimedCall => {
+    if (pick(8) === 0) limit = { ...limit, limit: [0, 2, 20, 300][pick(4)] ?? 0 };
+    const isBack = pick(15) === 0;
+    const factor = (isBack ? [0.001, 1, 40] : [0, 0.1, 0.3, 1])[pick(isBack ? 3 : 4)] ?? 1;
+    nowUs += pick(Math.ceil(leaseUs * factor) + 1) * (isBack ? -1 : 1);
+    nowUs = Math.max(START_US / 2, nowUs);
+    const asks = Array.from({ length: 1 + pick(4) }, () => {
+      const addend = [1, 1, 0, -1, -1 - pick(9), 1 + pick(3), pick(120)][pick(7)] ?? 1;
+      return { addend, holder: `${pick(3)}:` };
+    });
+    const expected = asks.map(({ addend, holder }) => leases.take(limit, nowUs, holder, addend));
+    const time = [Math.floor(nowUs / 1_000_000), nowUs % 1_000_000];
+    const args = [...asks.flatMap(({ addend, holder }) => [addend, holder]), ...time].map(String);
+    return {
+      command: ["EVAL", TIMED.leases, "1", key, `${HOUR_S}`, limitBytes(limit), ...args],
+      expected,
+      addends: asks.map(({ addend }) => addend),
+      text: `leases of seed ${seed}, call ${index}: ${JSON.stringify(limit)} ${args.join(" ")}`,
+    };
+  });
+  return { key, calls };
+}
+
+function randomLimit(pick: Pick): StateLimit {
   const unitSeconds = [1, 7, 60, 3_600, 86_400, 31_536_000][pick(6)] ?? 1;
   const size = [5, 50, 1_000, 2 ** 32 - 1][pick(4)] ?? 5;
   if (pick(2) === 0) return sliceLimit(pick(size + 1), unitSeconds * 1_000);
@@ -50,7 +84,7 @@ function randomLimit(pick: Pick): ConditionalLimit {
 }
 
 /** The limit with another rate and burst, as a reload gives it: the key stays, and so does the unit. */
-function reloaded(limit: ConditionalLimit, pick: Pick): ConditionalLimit {
+function reloaded(limit: StateLimit, pick: Pick): StateLimit {
   const size = [5, 50, 1_000, 2 ** 32 - 1][pick(4)] ?? 5;
   if (limit.kind === "slices") return { ...limit, limit: pick(size + 1) };
   return { ...limit, burst: pick(Math.min(size, MAX_BURST) + 1), partsPerTick: pick(size + 1) };
@@ -67,7 +101,7 @@ interface TimedCall {
 /** A random sequence of calls for one key, whose core begins with an unknown counter. */
 function sequence(
   seed: number,
-): { readonly key: string; readonly limit: ConditionalLimit; readonly calls: TimedCall[] } {
+): { readonly key: string; readonly calls: TimedCall[] } {
   const random = seededRandom(seed);
   const pick: Pick = (below) => Math.floor(random() * below);
   let limit = randomLimit(pick);
@@ -100,7 +134,7 @@ function sequence(
       text: `seed ${seed}, call ${index}: ${JSON.stringify(limit)} ${args.join(" ")}`,
     };
   });
-  return { key, limit, calls };
+  return { key, calls };
 }
 
 /** Commands whose time is given, with the whole answers of `GET` and `TTL` in between. */
@@ -186,13 +220,19 @@ testRedis("kv scripts: a state without a rate, or of another form, is no error",
 /** Sends the same calls to the scripts of a server, and compares every answer. */
 async function compare(portOf: (key: string) => Promise<number>): Promise<void> {
   for (let seed = 1; seed <= SEQUENCES; seed++) {
-    const { key, limit, calls } = sequence(seed);
-    const replies = await redisCommands(calls.map(({ command }) => command), { port: await portOf(key) });
-    for (const [index, { expected, addends, text }] of calls.entries()) {
-      const numbers = String(replies[index]).split("\n").map(Number);
-      const call = { key, limit, addends, expiresInSeconds: HOUR_S };
-      assertEquals(parseTaken(numbers, call), expected, text);
-    }
+    await compareOne(sequence(seed), portOf);
+    await compareOne(leaseSequence(seed), portOf);
+  }
+}
+
+async function compareOne(
+  { key, calls }: ReturnType<typeof sequence>,
+  portOf: (key: string) => Promise<number>,
+): Promise<void> {
+  const replies = await redisCommands(calls.map(({ command }) => command), { port: await portOf(key) });
+  for (const [index, { expected, addends, text }] of calls.entries()) {
+    const numbers = String(replies[index]).split("\n").map(Number);
+    assertEquals(parseTaken(numbers, { addends }), expected, text);
   }
 }
 
@@ -214,3 +254,29 @@ Deno.test({
     await compare(async (key) => cluster.nodes[await cluster.ownerOf(slotOf(key))]?.port ?? 0);
   },
 });
+
+testRedis(
+  "kv scripts: places that end together are removed in parts, and none of them counts",
+  async (server) => {
+    const key = crypto.randomUUID();
+    const limit = limitBytes({ kind: "leases", limit: 2_500, leaseUs: 1_000_000 });
+    const take = (seconds: number, holder: string, addend: number): RedisCommand => {
+      const time = [`${START_US / 1_000_000 + seconds}`, "0"];
+      return ["EVAL", TIMED.leases, "1", key, "3", limit, `${addend}`, holder, ...time];
+    };
+    const fill = Array.from({ length: 25 }, (_, index) => take(0, `${index}`, 100));
+    const replies = await redisCommands(
+      [...fill, take(0, "x", 1), take(1, "x", 0), ["ZCARD", key], take(1, "1", -1), take(1, "1", 3), [
+        "ZCARD",
+        key,
+      ], [
+        "TTL",
+        key,
+      ]],
+      { port: server.port },
+    );
+    const shown = replies.slice(fill.length).map((reply) => String(reply).split("\n").slice(0, 3).join(" "));
+    assertEquals(shown.slice(0, -1), ["0 2500 0", "1 0 100", "1500", "1 0 100", "1 3 97", "3"]);
+    assertEquals(Number(shown.at(-1)) <= 3, true);
+  },
+);

@@ -7,33 +7,42 @@ import { until } from "../../harness/until.ts";
 
 const PAGE = await Deno.readTextFile(new URL("../../../docs/algorithms.md", import.meta.url));
 
-Deno.test({
-  ...needs(["envoy"], "exactly the maximum of parallel requests run, and as they end others enter"),
-  async fn() {
-    await using bed = await Bed.start({ maxInFlight: 10, lease: "1h" });
-    const first = bed.send(50);
-    await until("40 requests to be refused", () => first.statuses.length === 40 && bed.running === 10);
-    assertEquals(new Set(first.statuses), new Set([429]));
-    bed.finish(4);
-    await until("four requests to end", () => first.statuses.length === 44);
-    await until("their hits to be given back", async () => await bed.stat("returned_hits") === 4);
-    const second = bed.send(6);
-    await until("four others to enter", () => bed.running === 10 && second.statuses.length === 2);
-    assertEquals(second.statuses, [429, 429]);
-    bed.finish(10);
-    await Promise.all([first.ended, second.ended]);
-    await until("all to be given back", async () => await bed.stat("returned_hits") === 14);
-    assertEquals([await bed.used(), bed.mostRunning], [0, 10]);
-    // Refused requests have given nothing back.
-    assertEquals([await bed.stat("within_limit"), await bed.stat("over_limit")], [14, 42]);
-    assertEquals(bed.envoyLog.filter((line) => line.includes("hits_addend")), []);
-  },
-});
+for (const named of [false, true]) {
+  Deno.test({
+    ...needs(
+      ["envoy"],
+      `exactly the maximum of parallel requests run, and as they end others enter${
+        named ? ", with names" : ""
+      }`,
+    ),
+    fn: () => testMaximum(named),
+  });
+}
+
+async function testMaximum(named: boolean): Promise<void> {
+  await using bed = await Bed.start({ maxInFlight: 10, lease: "1h", named });
+  const first = bed.send(50);
+  await until("40 requests to be refused", () => first.statuses.length === 40 && bed.running === 10);
+  assertEquals(new Set(first.statuses), new Set([429]));
+  bed.finish(4);
+  await until("four requests to end", () => first.statuses.length === 44);
+  await until("their hits to be given back", async () => await bed.stat("returned_hits") === 4);
+  const second = bed.send(6);
+  await until("four others to enter", () => bed.running === 10 && second.statuses.length === 2);
+  assertEquals(second.statuses, [429, 429]);
+  bed.finish(10);
+  await Promise.all([first.ended, second.ended]);
+  await until("all to be given back", async () => await bed.stat("returned_hits") === 14);
+  assertEquals([await bed.used(), bed.mostRunning], [0, 10]);
+  // Refused requests have given nothing back.
+  assertEquals([await bed.stat("within_limit"), await bed.stat("over_limit")], [14, 42]);
+  assertEquals(bed.envoyLog.filter((line) => line.includes("hits_addend")), []);
+}
 
 Deno.test({
   ...needs(["envoy"], "the hits of an Envoy that was killed are free again after their lease"),
   async fn() {
-    await using bed = await Bed.start({ maxInFlight: 2, lease: "2s" });
+    await using bed = await Bed.start({ maxInFlight: 2, lease: "2s", named: false });
     const { statuses } = bed.send(3);
     await until("one request to be refused", () => statuses.length === 1 && bed.running === 2);
     await bed.killEnvoy();
@@ -42,17 +51,67 @@ Deno.test({
   },
 });
 
+Deno.test({
+  ...needs(
+    ["envoy"],
+    "with names, the hits of an Envoy that was killed are free after their lease on a busy key",
+  ),
+  async fn() {
+    const leaseMs = 5_000;
+    await using bed = await Bed.start({ maxInFlight: 60, lease: "5s", named: true });
+    const startedAt = performance.now();
+    const killed = bed.send(50);
+    await until("50 slow requests to run", () => bed.running === 50);
+    await bed.killEnvoy();
+    const killedAt = performance.now();
+    await bed.restartEnvoy();
+    // Other requests begin and end all the time, so that the key is never idle.
+    let rounds = 0;
+    for (let used = 50; used > 0;) {
+      const { statuses } = bed.send(3);
+      await until("three others to run", () => bed.running === 53);
+      bed.finishNewest(3);
+      await until("three others to end", () => statuses.length === 3);
+      assertEquals(statuses, [200, 200, 200]);
+      rounds++;
+      await until("them to be given back", async () => await bed.stat("returned_hits") === 3 * rounds);
+      const askedAt = performance.now();
+      used = await bed.used();
+      if (performance.now() - startedAt < leaseMs) assertEquals(used, 50);
+      if (askedAt - killedAt > leaseMs + CLOCKS_MS) assertEquals(used, 0);
+    }
+    assertEquals(rounds > 1, true);
+    assertEquals(killed.statuses, []);
+  },
+});
+
+/** The clock of the service and that of the test may differ by so much. */
+const CLOCKS_MS = 50;
+
 /** An application that answers when the test lets it, behind an Envoy that asks a Weir. */
 class Bed implements AsyncDisposable {
   mostRunning = 0;
+  readonly #named: boolean;
   readonly #stack = new AsyncDisposableStack();
   readonly #waiting: (() => void)[] = [];
   #bed: EnvoyBed | undefined;
 
-  static async start(limit: { readonly maxInFlight: number; readonly lease: string }): Promise<Bed> {
-    const amount = `algorithm: concurrency, max_in_flight: ${limit.maxInFlight}, lease: ${limit.lease}`;
-    const rule = `{ key: account, metadata: { taken: 1 }, rate_limit: { ${amount} } }`;
-    const bed = new Bed();
+  constructor(named: boolean) {
+    this.#named = named;
+  }
+
+  static async start(
+    { maxInFlight, lease, named }: {
+      readonly maxInFlight: number;
+      readonly lease: string;
+      readonly named: boolean;
+    },
+  ): Promise<Bed> {
+    const amount = `algorithm: concurrency, max_in_flight: ${maxInFlight}, lease: ${lease}`;
+    const limit = `metadata: { taken: 1 }, rate_limit: { ${amount} }`;
+    const nested = `descriptors: [{ key: request_id, identifies: true, ${limit} }]`;
+    const rule = `{ key: account, ${named ? nested : limit} }`;
+    const bed = new Bed(named);
     bed.#bed = bed.#stack.use(
       await EnvoyBed.start({
         rules: { "shop.yaml": `domain: shop\ndescriptors: [${rule}]\n` },
@@ -63,7 +122,7 @@ class Bed implements AsyncDisposable {
             if (key === "http_filters" && Array.isArray(value)) {
               return [documented("envoy-set-metadata-filter"), ...value];
             }
-            return key === "routes" ? [documented("envoy-per-route")] : value;
+            return key === "routes" ? [documented("envoy-per-route", named ? undefined : ofAccount)] : value;
           }),
       }),
     );
@@ -101,18 +160,30 @@ class Bed implements AsyncDisposable {
     for (const finish of this.#waiting.splice(0, count)) finish();
   }
 
+  /** Lets so many of the latest requests end. */
+  finishNewest(count: number): void {
+    for (const finish of this.#waiting.splice(-count)) finish();
+  }
+
   async killEnvoy(): Promise<void> {
     await this.#running.envoy.kill();
   }
 
+  async restartEnvoy(): Promise<void> {
+    await this.#running.restartEnvoy();
+  }
+
   /** A counter of the rule. */
   async stat(name: string): Promise<number> {
-    return (await this.#running.weir.stats())[`ratelimit.service.rate_limit.shop.account.${name}`] ?? 0;
+    const rule = `shop.account${this.#named ? ".request_id" : ""}`;
+    return (await this.#running.weir.stats())[`ratelimit.service.rate_limit.${rule}.${name}`] ?? 0;
   }
 
   /** The calls in flight, asked for without taking one. */
   async used(): Promise<number> {
-    const descriptors = [{ entries: [{ key: "account", value: "bob" }], hitsAddend: 0 }];
+    const entries = [{ key: "account", value: "bob" }];
+    if (this.#named) entries.push({ key: "request_id", value: "asked" });
+    const descriptors = [{ entries, hitsAddend: 0 }];
     const { body } = await this.#running.weir.ask({ domain: "shop", descriptors });
     const [{ currentLimit, limitRemaining = 0 }] = Object(body).statuses;
     return currentLimit.requestsPerUnit - limitRemaining;
@@ -131,8 +202,18 @@ class Bed implements AsyncDisposable {
   }
 }
 
+/** Leaves out the entries with the name of the request. */
+function ofAccount(key: unknown, value: unknown): unknown {
+  if (key !== "actions" || !Array.isArray(value)) return value;
+  return value.filter((action) => Object(action).request_headers?.descriptor_key === "account");
+}
+
 /** An example of the page. */
-function documented(example: string): unknown {
+function documented(example: string, change: (key: unknown, value: unknown) => unknown = unchanged): unknown {
   const [, text = ""] = new RegExp(`\`\`\`yaml example=${example}\n(.*?)\`\`\``, "s").exec(PAGE) ?? [];
-  return parse(text);
+  return parse(text, change);
+}
+
+function unchanged(_: unknown, value: unknown): unknown {
+  return value;
 }

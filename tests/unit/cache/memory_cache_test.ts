@@ -3,12 +3,7 @@ import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { bucketLimit } from "../../../src/ratelimit/algorithms/bucket.ts";
 import type { Counted, Taken } from "../../../src/ratelimit/algorithms/taken.ts";
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
-import type {
-  AnyHit,
-  ConditionalHit,
-  CounterCache,
-  Hit,
-} from "../../../src/ratelimit/decision/counter_cache.ts";
+import type { AnyHit, CounterCache, Hit, StateHit } from "../../../src/ratelimit/decision/counter_cache.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { heapMegabytes } from "../../harness/garbage.ts";
 import { countsOf, takeHits } from "../../../src/ratelimit/decision/take_hits.ts";
@@ -146,12 +141,12 @@ const SECOND = sliceLimit(5, 1_000);
 const MINUTE = sliceLimit(5, 60_000);
 const BUCKET = bucketLimit({ burst: 5, hitsPerUnit: 5, unitSeconds: 60 });
 
-function taking(key: string, limit: ConditionalHit["limit"], addend = 1): ConditionalHit {
+function taking(key: string, limit: StateHit["limit"], addend = 1): StateHit {
   return { key, limit, addend, expiresInSeconds: 60, perSecond: false };
 }
 
 /** The used hits of each key. */
-function used(cache: MemoryCache, hits: readonly ConditionalHit[]): number[] {
+function used(cache: MemoryCache, hits: readonly StateHit[]): number[] {
   return taken(cache, hits.map((hit) => ({ ...hit, addend: 0 }))).map((taken) => taken.used);
 }
 

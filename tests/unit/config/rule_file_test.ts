@@ -27,6 +27,7 @@ function descriptor(
     detailedMetric: false,
     valueToMetric: false,
     shareThreshold: false,
+    identifies: false,
     metadata: undefined,
     events: undefined,
     match: undefined,

@@ -1,10 +1,6 @@
 import { assertEquals } from "#assert";
 import { type BucketLimit, bucketLimit, MAX_BURST } from "../../../src/ratelimit/algorithms/bucket.ts";
-import {
-  type ConditionalLimit,
-  stateSize,
-  take,
-} from "../../../src/ratelimit/algorithms/conditional_limit.ts";
+import { type StateLimit, stateSize, take } from "../../../src/ratelimit/algorithms/conditional_limit.ts";
 import { type SliceLimit, sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
 import type { Taken } from "../../../src/ratelimit/algorithms/taken.ts";
 import { UNITS } from "../../../src/ratelimit/units.ts";
@@ -16,7 +12,7 @@ const START_US = 1_700_000_000_000_000;
 const MILLION = 1_000_000;
 
 /** A counter with a clock. */
-class Counter<Limit extends ConditionalLimit> {
+class Counter<Limit extends StateLimit> {
   limit: Limit;
   nowUs = START_US;
   readonly #state: Float64Array;
@@ -39,7 +35,7 @@ class Counter<Limit extends ConditionalLimit> {
 type Pick = (below: number) => number;
 
 /** A counter of random size, whose steps of time are of the size of its windows. */
-interface Sequence<Limit extends ConditionalLimit> {
+interface Sequence<Limit extends StateLimit> {
   readonly name: string;
   readonly counter: Counter<Limit>;
   readonly pick: Pick;
@@ -171,7 +167,7 @@ const SET_BACK = [
 
 for (const [kind, limit, longestMs, thenUs] of SET_BACK) {
   Deno.test(`${kind}: a clock that is set back frees nothing, and blocks for no more than a unit longer`, () => {
-    const counter = new Counter<ConditionalLimit>(limit);
+    const counter = new Counter<StateLimit>(limit);
     counter.take(3);
     for (const backUs of [1_000_000, 15_000_000, 50_000_000, 3_600_000_000]) {
       counter.nowUs -= backUs;
@@ -190,7 +186,7 @@ const NOTHING = [
 
 for (const [kind, limit, retryMs] of NOTHING) {
   Deno.test(`${kind}: a limit of 0 refuses everything`, () => {
-    const counter = new Counter<ConditionalLimit>(limit);
+    const counter = new Counter<StateLimit>(limit);
     assertEquals(counter.take(1), { granted: false, used: 0, available: 0, retryMs, freeMs: 0 });
     assertEquals(counter.take(0).granted, false);
   });

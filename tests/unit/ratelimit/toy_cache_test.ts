@@ -1,9 +1,6 @@
 import { assertEquals } from "#assert";
-import {
-  type ConditionalLimit,
-  stateSize,
-  take,
-} from "../../../src/ratelimit/algorithms/conditional_limit.ts";
+import { Leases } from "../../../src/ratelimit/algorithms/leases.ts";
+import { type StateLimit, stateSize, take } from "../../../src/ratelimit/algorithms/conditional_limit.ts";
 import {
   type AnyHit,
   type Counter,
@@ -20,6 +17,7 @@ class ToyCache implements CounterCache {
   readonly #clock: FakeClock;
   readonly #counts = new Map<string, number>();
   readonly #states = new Map<string, Float64Array>();
+  readonly #leases = new Map<string, Leases>();
 
   constructor(clock: FakeClock) {
     this.#clock = clock;
@@ -27,6 +25,14 @@ class ToyCache implements CounterCache {
 
   counterOf(hit: AnyHit): Counter {
     const { key } = hit;
+    if ("holder" in hit) {
+      const leases = this.#leases.get(key) ?? new Leases();
+      this.#leases.set(key, leases);
+      return {
+        take: (hits, _caller, receiver) =>
+          receiver.counted(leases.take(hit.limit, this.#clock.now() * 1_000, hit.holder, hits)),
+      };
+    }
     if (isConditional(hit)) {
       return { take: (hits, _caller, receiver) => receiver.counted(this.#take(key, hit.limit, hits)) };
     }
@@ -43,6 +49,7 @@ class ToyCache implements CounterCache {
     for (const key of keys) {
       this.#counts.delete(key);
       this.#states.delete(key);
+      this.#leases.delete(key);
     }
     return Promise.resolve();
   }
@@ -51,7 +58,7 @@ class ToyCache implements CounterCache {
     return Promise.resolve();
   }
 
-  #take(key: string, limit: ConditionalLimit, hits: number): ReturnType<typeof take> {
+  #take(key: string, limit: StateLimit, hits: number): ReturnType<typeof take> {
     let state = this.#states.get(key);
     if (state === undefined) this.#states.set(key, state = new Float64Array(stateSize(limit.kind)));
     return take(state, 0, limit, this.#clock.now() * 1_000, hits);
@@ -65,6 +72,7 @@ descriptors:
 - {key: sliding, rate_limit: {unit: minute, requests_per_unit: 2, algorithm: sliding_window}}
 - {key: bucket, rate_limit: {unit: minute, requests_per_unit: 2, algorithm: token_bucket}}
 - {key: flight, rate_limit: {algorithm: concurrency, max_in_flight: 2, lease: 60s}}
+- {key: named, identifies: true, rate_limit: {algorithm: concurrency, max_in_flight: 2, lease: 60s}}
 `;
 
 Deno.test("a counter cache of one page counts for every algorithm", async () => {
@@ -77,7 +85,7 @@ Deno.test("a counter cache of one page counts for every algorithm", async () => 
     const decision = fixture.service.shouldRateLimit({ domain: "d", hitsAddend: 0, descriptors });
     return decision instanceof Promise ? "later" : decision.overallCode;
   };
-  for (const key of ["fixed", "sliding", "bucket", "flight"]) {
+  for (const key of ["fixed", "sliding", "bucket", "flight", "named"]) {
     assertEquals([codes(key, 1), codes(key, 1), codes(key, 1)], ["OK", "OK", "OVER_LIMIT"], key);
   }
 });

@@ -113,7 +113,7 @@ test("yaml, keys", [
   ["unknown, nothing near in a descriptor", rule("strategy: sliding"), [
     "4:3: descriptors[0]: unknown key 'strategy'; expected one of key, value, rate_limit, descriptors, " +
     "shadow_mode, quota_mode, on_cache_failure, detailed_metric, value_to_metric, share_threshold, fallback, " +
-    "metadata, events, events_redact",
+    "identifies, metadata, events, events_redact",
   ]],
   [
     "what becomes of a limit when the cache fails, at another level",

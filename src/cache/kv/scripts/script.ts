@@ -3,6 +3,7 @@ import type { ConditionalLimit } from "../../../ratelimit/algorithms/conditional
 import type { Taken } from "../../../ratelimit/algorithms/taken.ts";
 import { respArgument, RespWriter } from "../resp.ts";
 import { BUCKET_SCRIPT } from "./bucket.ts";
+import { LEASES_SCRIPT } from "./leases.ts";
 import { SLICES_SCRIPT } from "./slices.ts";
 
 /** A script that takes conditional hits of one counter, as arguments of a command up to the key. */
@@ -14,6 +15,7 @@ interface Script {
 const SCRIPTS: Readonly<Record<ConditionalLimit["kind"], Script>> = {
   slices: script(SLICES_SCRIPT),
   bucket: script(BUCKET_SCRIPT),
+  leases: script(LEASES_SCRIPT),
 };
 const ONE = respArgument("1");
 const EVAL = respArgument("EVAL");
@@ -33,20 +35,26 @@ export interface ScriptCall {
   readonly limit: ConditionalLimit;
   readonly expiresInSeconds: number;
   readonly addends: readonly number[];
+  /** Of leases, one per addend; otherwise empty. */
+  readonly holders: readonly string[];
 }
 
 /** Writes a call by the hash of its script, or with the script itself, which the server then knows. */
 export function writeScriptCall(writer: RespWriter, call: ScriptCall, isWithSource: boolean): void {
-  const { key, limit, expiresInSeconds, addends } = call;
+  const { key, limit, expiresInSeconds, addends, holders } = call;
   const { source, hash } = SCRIPTS[limit.kind];
-  writer.text(`*${PARTS + addends.length}\r\n`).bytes(isWithSource ? EVAL : EVALSHA);
+  writer.text(`*${PARTS + addends.length + holders.length}\r\n`).bytes(isWithSource ? EVAL : EVALSHA);
   writer.bytes(isWithSource ? source : hash).bytes(ONE).argument(key);
   writer.argument(expiresInSeconds).bytes(argumentOf(limit));
-  for (const addend of addends) writer.argument(addend);
+  for (let index = 0; index < addends.length; index++) {
+    writer.argument(addends[index] ?? 0);
+    const holder = holders[index];
+    if (holder !== undefined) writer.argument(holder);
+  }
 }
 
 /** The outcome of each addend; undefined for another reply than that of a script. */
-export function parseTaken(reply: unknown, { addends }: ScriptCall): Taken[] | undefined {
+export function parseTaken(reply: unknown, { addends }: Pick<ScriptCall, "addends">): Taken[] | undefined {
   if (!Array.isArray(reply) || reply.length !== addends.length * NUMBERS) return undefined;
   const numbers: readonly unknown[] = reply;
   if (!numbers.every((number) => typeof number === "number" && number >= 0)) return undefined;
@@ -75,10 +83,19 @@ function argumentOf(limit: ConditionalLimit): Uint8Array {
 
 /** The argument of a script for a limit: its numbers as big-endian doubles. */
 export function limitBytes(limit: ConditionalLimit): Uint8Array<ArrayBuffer> {
-  const numbers = limit.kind === "slices"
-    ? [limit.limit, limit.sliceUs]
-    : [limit.burst, limit.partsPerHit, limit.partsPerTick, limit.tickUs];
+  const numbers = numbersOf(limit);
   const doubles = new DataView(new ArrayBuffer(BYTES_PER_DOUBLE * numbers.length));
   for (const [index, number] of numbers.entries()) doubles.setFloat64(BYTES_PER_DOUBLE * index, number);
   return new Uint8Array(doubles.buffer);
+}
+
+function numbersOf(limit: ConditionalLimit): readonly number[] {
+  switch (limit.kind) {
+    case "slices":
+      return [limit.limit, limit.sliceUs];
+    case "bucket":
+      return [limit.burst, limit.partsPerHit, limit.partsPerTick, limit.tickUs];
+    case "leases":
+      return [limit.limit, limit.leaseUs];
+  }
 }

@@ -4,7 +4,7 @@ import { KvExpiries } from "../../../../src/cache/kv/expiries.ts";
 import { ReplyError } from "../../../../src/cache/kv/resp.ts";
 import { Ask } from "../../../../src/cache/hit_batch.ts";
 import { KvConditionalCounter } from "../../../../src/cache/kv/counters.ts";
-import type { ConditionalHit, CountReceiver } from "../../../../src/ratelimit/decision/counter_cache.ts";
+import type { CountReceiver, StateHit } from "../../../../src/ratelimit/decision/counter_cache.ts";
 import { sliceLimit } from "../../../../src/ratelimit/algorithms/slices.ts";
 import { conditionalHit } from "../../../contract/conditional_counter_cases.ts";
 
@@ -21,7 +21,7 @@ class Bed {
     this.batch = new KvBatch({ asking });
   }
 
-  take(parts: readonly Partial<ConditionalHit>[], cancelled = false): void {
+  take(parts: readonly Partial<StateHit>[], cancelled = false): void {
     for (const part of parts) {
       const one = conditionalHit({ limit: LIMIT, ...part });
       const at = this.told.push("nothing") - 1;
