@@ -133,6 +133,21 @@ for (const [kind, createCache] of Object.entries(CACHES)) {
   }
 }
 
+for (const [kind, createCache] of Object.entries(CACHES)) {
+  Deno.test(`known requests, ${kind} cache: those of named hits are read each time`, async () => {
+    const limit = "rate_limit: { algorithm: concurrency, max_in_flight: 3, lease: 20s }";
+    const files = { "r.yaml": `{ domain: d, descriptors: [{ key: id, identifies: true, ${limit} }] }` };
+    await using pair = new KnownRequestsPair({ files, createCache: createCache(100) });
+    for (const isNegativeHits of [false, true, false]) {
+      const descriptors = [{ entries: [{ key: "id", value: "a" }], isNegativeHits }];
+      const request = encoded({ domain: "d", descriptors, hitsAddend: 0 });
+      for (let time = 0; time < 5; time++) await pair.ask(request);
+    }
+    assertEquals(pair.recognized, 0);
+    await pair.check([]);
+  });
+}
+
 /** Applies rules and learns a request that does not recur. */
 async function reloadAndLearn(pair: KnownRequestsPair, value: string): Promise<WeakRef<object>> {
   const rules = rulesOf({ "r.yaml": rulesText(8) });

@@ -13,6 +13,7 @@ descriptors:
 - { key: sliding, rate_limit: { unit: minute, requests_per_unit: 2, algorithm: sliding_window } }
 - { key: bucket, rate_limit: { unit: minute, requests_per_unit: 2, algorithm: token_bucket } }
 - { key: flight, rate_limit: { algorithm: concurrency, max_in_flight: 2, lease: 60s } }
+- { key: named, identifies: true, rate_limit: { algorithm: concurrency, max_in_flight: 2, lease: 60s } }
 - { key: day, rate_limit: { unit: day, requests_per_unit: 2 } }
 `,
 };
@@ -35,7 +36,7 @@ interface Case {
 }
 
 const CASES: readonly Case[] = [
-  ...["minute", "sliding", "bucket", "flight"].flatMap((key): Case[] => [
+  ...["minute", "sliding", "bucket", "flight", "named"].flatMap((key): Case[] => [
     // Time stands still, and goes on when it was made up for.
     { key, backMs: 1_000, codes: [[0, "OVER_LIMIT"], [900, "OVER_LIMIT"], [70_000, "OK"]] },
     { key, backMs: HOUR_MS, codes: [[0, "OK"], [0, "OK"], [0, "OVER_LIMIT"], [70_000, "OK"]] },

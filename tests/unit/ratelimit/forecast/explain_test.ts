@@ -337,11 +337,14 @@ descriptors:
   rate_limit: { unit: second, requests_per_unit: 6, algorithm: token_bucket, burst: 30 }
 - key: flight
   rate_limit: { algorithm: concurrency, max_in_flight: 9, lease: 30s }
+- key: named
+  identifies: true
+  rate_limit: { algorithm: concurrency, max_in_flight: 9, lease: 30s }
 - key: bill
   rate_limit: { unit: month, requests_per_unit: 9, calendar: true, timezone: Europe/Paris }
 `,
   });
-  const amounts = ["sliding=a", "bucket=a", "flight=a", "bill=a"].map((text) => {
+  const amounts = ["sliding=a", "bucket=a", "flight=a", "named=a", "bill=a"].map((text) => {
     const request = { domain: "shop", hitsAddend: 1, descriptors: [descriptor(text)] };
     const [{ limit, cacheKey, windowEnds } = {}] = explain(rules, request, CONTEXT).explanation.descriptors;
     return { limit, cacheKey, windowEnds };
@@ -362,6 +365,10 @@ descriptors:
     { limit: { ...flags, rule: "shop.sliding", ...sliding }, cacheKey: "shop_sliding_a_sliding120" },
     { limit: { ...flags, rule: "shop.bucket", ...bucket }, cacheKey: "shop_bucket_a_bucket1" },
     { limit: { ...flags, rule: "shop.flight", ...flight }, cacheKey: "shop_flight_a_lease30" },
+    {
+      limit: { ...flags, rule: "shop.named", ...flight, identifiedBy: "named" },
+      cacheKey: "shop_named_leases30",
+    },
   ];
   assertEquals<unknown>(amounts, [
     ...expected.map((one) => ({ ...one, windowEnds: undefined })),
