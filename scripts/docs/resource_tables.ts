@@ -5,6 +5,7 @@ import { ENDPOINT_FIELDS } from "../../src/webhooks/resources/endpoint.ts";
 import { EVENTS } from "../../src/webhooks/resources/event.ts";
 import { EXECUTIONS } from "../../src/webhooks/resources/execution.ts";
 import { type Field, type Fields, LIST_PARAMETERS, newFields } from "../../src/webhooks/resources/field.ts";
+import { SIGNATURE_PRESETS, type SignatureScheme } from "../../src/webhooks/resources/signature_presets.ts";
 import { TRIGGER_VERIFICATION } from "../../src/webhooks/resources/trigger_verification.ts";
 import { type GeneratedPage, pagePart, table } from "./generated_page.ts";
 
@@ -15,6 +16,7 @@ export const RESOURCE_TABLES: readonly GeneratedPage[] = [
     return settingTable("endpoints", newFields(ENDPOINT_FIELDS));
   }),
   pagePart("docs/webhooks/deliveries.md", "endpoint health", healthTable),
+  pagePart("docs/webhooks/signed-triggers.md", "signature schemes", schemeTable),
   pagePart("docs/webhooks/signed-triggers.md", "signature fields", () => {
     return settingTable("triggers", TRIGGER_VERIFICATION, "verify.");
   }),
@@ -36,6 +38,53 @@ function settingTable(group: string, fields: Fields, outer = ""): string {
     ];
   });
   return table(["Field", `Flags of \`weir ${group}\``, "Meaning", "Values", "Default"], rows);
+}
+
+/** The schemes that a provider defines, as `custom` would describe them. */
+function schemeTable(): string {
+  const rows = Object.entries<SignatureScheme & { readonly label: string }>(SIGNATURE_PRESETS)
+    .map(([name, { label, signature, time, id, eventHeader, ...scheme }]) => [
+      `\`${name}\``,
+      label,
+      headersCell(signature.header),
+      signedCell(scheme, signature),
+      time === undefined ? "" : `${placeCell(time)}${time.unit === "milliseconds" ? " (ms)" : ""}`,
+      id === undefined ? "" : `${placeCell(id)}${isSigned(scheme, id) ? ", signed" : ""}`,
+      headersCell(eventHeader),
+    ]);
+  return table(
+    ["Scheme", "Sender", "Header", "Signature", "Time", "Idempotency key", "`execution.event`"],
+    rows,
+  );
+}
+
+function signedCell(
+  { algorithm = "hmac-sha256", signed }: Pick<SignatureScheme, "algorithm" | "signed">,
+  { prefix, encoding, list }: SignatureScheme["signature"],
+): string {
+  if (algorithm === "token") return "the secret itself";
+  if (algorithm === "basic") return "`user:password` in base64";
+  const several = list === undefined ? "" : ", several";
+  const before = prefix === undefined ? "" : ` after \`${prefix}\``;
+  const name = `\`${algorithm}\`${algorithm === "hmac-sha1" ? " (weak)" : ""}`;
+  return `${name} of \`${signed}\` in ${encoding ?? "hex"}${before}${several}`;
+}
+
+function isSigned(
+  { signed }: Pick<SignatureScheme, "signed">,
+  { field }: { readonly field?: string | undefined },
+) {
+  return field !== undefined || signed.includes("{id}");
+}
+
+function placeCell(place: NonNullable<SignatureScheme["time"]>): string {
+  const { header, prefix, field } = place;
+  if (field !== undefined) return `\`${field}\` of the body`;
+  return prefix === undefined ? headersCell(header) : `after \`${prefix}\` in the header`;
+}
+
+function headersCell(header = ""): string {
+  return header.split(", ").map((name) => name === "" ? "" : `\`${name}\``).join(" or ");
 }
 
 function flagsCell(group: string, path: string): string {

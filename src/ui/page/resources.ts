@@ -15,3 +15,4 @@ export {
   CUSTOM_SIGNATURE,
   VERIFICATION_SECRET,
 } from "../../webhooks/resources/trigger_verification.ts";
+export { SIGNATURE_PRESETS } from "../../webhooks/resources/signature_presets.ts";

@@ -4,19 +4,36 @@ import { type Fields, fieldsOf, recordsOf, textOf, timeOf } from "./fields.ts";
 import { code, moment } from "./pieces.ts";
 import { actionButton, type RecordAction, type Row } from "./record_action.ts";
 import { type RecordField, requestFields } from "./record_form.ts";
-import { CUSTOM_PLACES, CUSTOM_SIGNATURE, TRIGGERS, VERIFICATION_SECRET } from "./resources.ts";
+import {
+  CUSTOM_PLACES,
+  CUSTOM_SIGNATURE,
+  SIGNATURE_PRESETS,
+  TRIGGERS,
+  VERIFICATION_SECRET,
+} from "./resources.ts";
 
 const GENERIC = "hmac-sha256";
 const CUSTOM = "custom";
+const TOKEN = "token";
+const PRESETS = Object.entries(SIGNATURE_PRESETS);
 const SCHEMES: readonly (readonly [scheme: string, label: string])[] = [
-  ["github", "GitHub signature"],
-  ["stripe", "Stripe signature"],
-  ["shopify", "Shopify signature"],
-  ["standard-webhooks", "Standard Webhooks signature"],
+  ...PRESETS.map(([name, preset]) => [name, `${preset.label} ${nounOf(preset)}`] as const),
   [GENERIC, "another HMAC-SHA256 signature"],
   [CUSTOM, "a signature of a text that you describe"],
+  [TOKEN, "a token in a header"],
 ];
-const TIMED: readonly string[] = ["stripe", "standard-webhooks"];
+const TIMED = PRESETS.filter(([, preset]) => "time" in preset).map(([name]) => name);
+/** The fields of `hmac-sha256` that other schemes have, too. */
+const SHARED_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  [TOKEN]: ["header", "prefix", "idempotencyHeader"],
+  grafana: ["timestampHeader"],
+};
+
+function nounOf(preset: object): string {
+  const algorithm = "algorithm" in preset ? preset.algorithm : undefined;
+  if (algorithm === "token") return "token";
+  return algorithm === "basic" ? "user and password" : "signature";
+}
 
 /** Returns whether the calls of a trigger are signed. */
 export function isSigned(trigger: Fields): boolean {
@@ -111,10 +128,12 @@ function isUsed(name: string, values: Fields): boolean {
   if (name === "scheme") return true;
   if (name === "secret") return scheme !== "";
   if (name === "toleranceSeconds") {
-    return TIMED.includes(scheme) || scheme === GENERIC && isSet("timestampHeader") ||
+    return TIMED.includes(scheme) || [GENERIC, "grafana"].includes(scheme) && isSet("timestampHeader") ||
       scheme === CUSTOM && isSet("timestampHeader", "time.prefix", "time.field");
   }
-  if (Object.hasOwn(CUSTOM_PLACES, name)) return scheme === GENERIC || scheme === CUSTOM;
+  if (Object.hasOwn(CUSTOM_PLACES, name)) {
+    return scheme === GENERIC || scheme === CUSTOM || SHARED_FIELDS[scheme]?.includes(name) === true;
+  }
   if (name === "time.unit") return scheme === CUSTOM && isSet("timestampHeader", "time.prefix", "time.field");
   if (name === "secretEncoding") return scheme === CUSTOM && textOf(values, "verify.algorithm") !== "ed25519";
   return scheme === CUSTOM;

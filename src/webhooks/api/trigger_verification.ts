@@ -12,6 +12,7 @@ import { publicKeyBytes } from "../model/public_key.ts";
 import { isBase64Secret, SECRET_PREFIX } from "../model/signature.ts";
 import { schemeOf } from "../model/signature_scheme.ts";
 import { SIGNED_PATTERN } from "../model/signed_template.ts";
+import { SIGNATURE_PRESETS, type SignatureScheme } from "../resources/signature_presets.ts";
 import type { Sent } from "../resources/field.ts";
 import {
   CUSTOM_ID,
@@ -31,9 +32,11 @@ type FieldName = Exclude<keyof typeof TRIGGER_VERIFICATION, "scheme" | "toleranc
 /** The fields of schemes that no provider defines. */
 const OWN_FIELDS: Readonly<Partial<Record<TriggerVerification["scheme"], readonly FieldName[]>>> = {
   "hmac-sha256": ["header", "prefix", "encoding", "timestampHeader", "idempotencyHeader"],
+  token: ["header", "prefix", "idempotencyHeader"],
+  grafana: ["timestampHeader"],
   custom: ["signed", "algorithm", "secretEncoding", "signature", "time", "id"],
 };
-const OWNED = Object.values(OWN_FIELDS).flat();
+const OWNED = [...new Set(Object.values(OWN_FIELDS).flat())];
 const NEW_VERIFICATION = { ...TRIGGER_VERIFICATION, ...VERIFICATION_SECRET };
 type SentVerification = Sent<typeof TRIGGER_VERIFICATION>;
 
@@ -79,16 +82,18 @@ function schemeSchemas(secret: SchemaProperties, base64Secret: SchemaProperties)
   };
   return {
     anyOf: [
-      closedSchema(scheme("github", "shopify"), secret),
-      closedSchema(scheme("stripe"), { toleranceSeconds, ...secret }),
-      closedSchema(scheme("standard-webhooks"), { toleranceSeconds, ...base64Secret }),
-      {
-        ...closedSchema({ ...scheme("hmac-sha256"), header }, {
-          ...generic,
-          ...secret,
-        }),
-        dependentRequired: { toleranceSeconds: ["timestampHeader"] },
-      },
+      closedSchema(scheme(...presetsWhere({ isTimed: false, isBase64: false })), secret),
+      closedSchema(scheme(...presetsWhere({ isTimed: true, isBase64: false })), {
+        toleranceSeconds,
+        ...secret,
+      }),
+      closedSchema(scheme(...presetsWhere({ isTimed: true, isBase64: true })), {
+        toleranceSeconds,
+        ...base64Secret,
+      }),
+      timedOptionally(closedSchema(scheme("grafana"), { timestampHeader, toleranceSeconds, ...secret })),
+      closedSchema({ ...scheme("token"), header }, { prefix, idempotencyHeader, ...secret }),
+      timedOptionally(closedSchema({ ...scheme("hmac-sha256"), header }, { ...generic, ...secret })),
       {
         ...closedSchema({ ...scheme("custom"), signed: { ...signed, pattern: SIGNED_PATTERN }, signature }, {
           ...custom,
@@ -99,6 +104,21 @@ function schemeSchemas(secret: SchemaProperties, base64Secret: SchemaProperties)
     ],
     description: "How calls are signed. A scheme cannot be changed later.",
   };
+}
+
+/** The names of presets without fields, by the form of their time and of their secret. */
+function presetsWhere(given: { readonly isTimed: boolean; readonly isBase64: boolean }): string[] {
+  const presets = Object.entries<SignatureScheme>(SIGNATURE_PRESETS);
+  const names = presets.filter(([name, { time, secretEncoding }]) => {
+    const isMatch = (time !== undefined) === given.isTimed &&
+      (secretEncoding === "base64") === given.isBase64;
+    return isMatch && !Object.hasOwn(OWN_FIELDS, name);
+  });
+  return names.map(([name]) => name);
+}
+
+function timedOptionally(schema: JsonSchema): JsonSchema {
+  return { ...schema, dependentRequired: { toleranceSeconds: ["timestampHeader"] } };
 }
 
 /** The signatures of the calls of a new trigger, and the secret if it was given; undefined if they show a key. */
@@ -129,8 +149,9 @@ export function checkedSecret(
 ): string | undefined {
   const { algorithm, secretEncoding } = schemeOf(verify);
   if (secret === undefined) {
-    if (algorithm !== "ed25519") return undefined;
-    throw invalidField(field, "it is required: the public key of the sender");
+    if (algorithm === "ed25519") throw invalidField(field, "it is required: the public key of the sender");
+    if (algorithm === "basic") throw invalidField(field, "it is required: user:password");
+    return undefined;
   }
   if (secret.trim() !== secret) throw invalidField(field, "it begins or ends with a blank");
   if (secret.length < MIN_SECRET) throw invalidField(field, `expected at least ${MIN_SECRET} characters`);
@@ -138,6 +159,7 @@ export function checkedSecret(
     if (publicKeyBytes(secret).length > 0) return secret;
     throw invalidField(field, "expected a public key of 32 bytes in hex or base64");
   }
+  if (algorithm === "basic" && !/^[^:]+:./.test(secret)) throw invalidField(field, "expected user:password");
   if (secretEncoding !== "base64") return secret;
   const isBare = verify.scheme === "custom" && !secret.includes(SECRET_PREFIX);
   const prefixed = isBare ? `${SECRET_PREFIX}${secret}` : secret;
@@ -159,6 +181,12 @@ function verificationOf(
     throw invalidField(`verify.${foreign}`, `the scheme ${scheme} ${reason}`);
   }
   const verification = { scheme, ...ownFields({ scheme, ...given }, options) };
+  if (options.publicUrl === undefined && schemeOf(verification).signed.includes("{url}")) {
+    throw invalidField(
+      "verify.scheme",
+      `${scheme} signs the URL, which requires the setting TRIGGER_PUBLIC_URL`,
+    );
+  }
   if (schemeOf(verification).time !== undefined) {
     return { ...verification, toleranceSeconds: toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS };
   }
@@ -172,11 +200,13 @@ function ownFields(
   options: VerificationOptions,
 ): Partial<TriggerVerification> {
   if (scheme === "custom") return customVerification(given, options);
-  if (scheme !== "hmac-sha256") return {};
   const { header, prefix, encoding = "hex", timestampHeader, idempotencyHeader } = given;
+  if (scheme === "grafana") return { timestampHeader };
+  if (scheme !== "hmac-sha256" && scheme !== "token") return {};
   if (header === undefined) throw invalidField("verify.header", "it is required");
   if (header === timestampHeader) {
     throw invalidField("verify.timestampHeader", "it is the header of the signature");
   }
-  return { header, prefix, encoding, timestampHeader, idempotencyHeader };
+  const described = { header, prefix, timestampHeader, idempotencyHeader };
+  return scheme === "token" ? described : { ...described, encoding };
 }

@@ -1,4 +1,5 @@
-import { headerNames, type SignatureAlgorithm, type SignatureScheme } from "./signature_scheme.ts";
+import type { SignatureScheme } from "../resources/signature_presets.ts";
+import { headerNames } from "./signature_scheme.ts";
 
 /** Headers of a call by name in lower case; repeated ones are joined by a comma and a space. */
 export type CallHeaders = ReadonlyMap<string, string>;
@@ -20,7 +21,7 @@ const BYTES = {
   "hmac-sha512": 64,
   "hmac-sha1": 20,
   ed25519: 64,
-} as const satisfies Readonly<Record<SignatureAlgorithm, number>>;
+} as const;
 
 /** The value of the first of alternative headers that a call has; different values of several are no value. */
 export function headerValue(header: string | undefined, headers: CallHeaders): string | undefined {
@@ -38,6 +39,10 @@ export function readSignatures(
   const value = headerValue(header, headers);
   if (value === undefined) return "missing_header";
   if (value.length > MAX_HEADER_LENGTH) return "malformed_header";
+  if (algorithm === "token" || algorithm === "basic") {
+    const shown = shownSecret(value, prefix, algorithm === "basic");
+    return shown === "" ? "malformed_header" : { signatures: [shown] };
+  }
   const items = list === undefined ? [value] : itemsOf(value, list, prefix);
   const after = (start: string) =>
     items?.flatMap((item) => item.startsWith(start) ? [item.slice(start.length)] : []);
@@ -46,6 +51,13 @@ export function readSignatures(
   const signatures = after(prefix)?.filter((one) => form.test(one)).map(COMPARED[encoding]);
   const isUsable = signatures !== undefined && signatures.length > 0 && signatures.length <= MAX_SIGNATURES;
   return isUsable && times.length === 1 ? { signatures, time: times[0] } : "malformed_header";
+}
+
+/** The text behind a prefix; the name of a scheme of HTTP may be in any letter case. */
+function shownSecret(value: string, prefix: string, isHttpScheme: boolean): string {
+  const start = value.slice(0, prefix.length);
+  const isPrefixed = isHttpScheme ? start.toLowerCase() === prefix.toLowerCase() : start === prefix;
+  return isPrefixed ? value.slice(prefix.length) : "";
 }
 
 /** Items such as `v1=…` of a list; nothing for another form. Those of unknown names are ignored, as providers require. */

@@ -1,4 +1,5 @@
 import { DEFAULT_TOLERANCE_SECONDS } from "../resources/trigger_verification.ts";
+import type { SignatureScheme } from "../resources/signature_presets.ts";
 import type { TriggerVerification } from "./records.ts";
 import { valueAt } from "./signed_delivery.ts";
 import { isSignedByKey } from "./public_key.ts";
@@ -10,7 +11,8 @@ import {
   headerValue,
   readSignatures,
 } from "./signature_header.ts";
-import { headerNames, schemeOf, type SignatureAlgorithm, type SignatureScheme } from "./signature_scheme.ts";
+import { isSecretShown } from "./shown_secret.ts";
+import { headerNames, schemeOf } from "./signature_scheme.ts";
 import {
   BODY,
   knownParts,
@@ -149,7 +151,7 @@ const HASHES = {
   "hmac-sha256": "SHA-256",
   "hmac-sha512": "SHA-512",
   "hmac-sha1": "SHA-1",
-} as const satisfies Partial<Record<SignatureAlgorithm, SigningSecret["hash"]>>;
+} as const satisfies Readonly<Record<string, SigningSecret["hash"]>>;
 
 /** Returns whether one of the signatures is that of a secret; all of them are compared. */
 async function isSigned(
@@ -161,6 +163,10 @@ async function isSigned(
   if (algorithm === "ed25519") {
     const given = signatures.map((one) => decodedSignature(one, encoding));
     return await isSignedByKey(secret, given, signed);
+  }
+  if (algorithm === "token" || algorithm === "basic") {
+    const [shown = ""] = signatures;
+    return await isSecretShown({ shown, secret, isBasic: algorithm === "basic", body: signed });
   }
   const digest = await hmac({ secret, form: secretEncoding, hash: HASHES[algorithm] }, signed);
   const expected = encodedSignature(digest, encoding);

@@ -23,6 +23,13 @@ const FIELD_PATH = {
   expected: "a path such as id or event.id",
 } as const;
 
+/** Names of schemes: those of `SIGNATURE_PRESETS`, and those with fields that describe them. */
+const SCHEMES = [
+  ...["github", "stripe", "shopify", "standard-webhooks", "hmac-sha256", "custom"] as const,
+  ...["svix", "clerk", "resend", "slack", "zoom", "paddle", "square", "calendly", "mux"] as const,
+  ...["pagerduty", "linear", "intercom", "grafana", "discord", "gitlab", "token", "basic"] as const,
+] as const;
+
 /** The header of signatures that `custom` describes. */
 export const CUSTOM_SIGNATURE = {
   header: {
@@ -113,7 +120,7 @@ export const CUSTOM_PLACES: Readonly<Record<string, string>> = {
 export const TRIGGER_VERIFICATION = {
   scheme: {
     type: "choice",
-    choices: ["github", "stripe", "shopify", "standard-webhooks", "hmac-sha256", "custom"],
+    choices: SCHEMES,
     words: "Scheme of the signature. It cannot be changed later.",
     set: "always",
     isRequired: true,
@@ -124,16 +131,16 @@ export const TRIGGER_VERIFICATION = {
   },
   header: {
     ...HEADER,
-    words: "The header of the signature; only with `hmac-sha256`.",
+    words: "The header of the signature; only with `hmac-sha256`, or of the secret with `token`.",
     flag: "signature-header",
-    help: "header of the signature; only with hmac-sha256 and custom",
+    help: "header of the signature or token; only with hmac-sha256, custom and token",
     label: "Header of the signature",
   },
   prefix: {
     ...PREFIX,
-    words: "The text before the signature in its header; only with `hmac-sha256`.",
+    words: "The text before the signature in its header; only with `hmac-sha256` and `token`.",
     flag: "signature-prefix",
-    help: "text before the signature in its header; only with hmac-sha256 and custom",
+    help: "text before the signature in its header; only with hmac-sha256, custom and token",
     label: "Text before the signature",
     hint: "Such as sha256=",
   },
@@ -150,11 +157,11 @@ export const TRIGGER_VERIFICATION = {
   timestampHeader: {
     ...HEADER,
     words:
-      "The header of the time in seconds since the Unix epoch; only with `hmac-sha256`. The signature then covers this time, a period and the body.",
+      "The header of the time in seconds since the Unix epoch; only with `hmac-sha256` and `grafana`. The signature then covers this time, a period (`grafana`: a colon) and the body.",
     flag: "timestamp-header",
-    help: "header of the signed time; only with hmac-sha256 and custom",
+    help: "header of the signed time; only with hmac-sha256, custom and grafana",
     label: "Header of the signed time",
-    hint: "Then the signature covers the time, a period and the body",
+    hint: "Then the signature covers the time too",
   },
   toleranceSeconds: {
     type: "seconds",
@@ -171,9 +178,10 @@ export const TRIGGER_VERIFICATION = {
   },
   idempotencyHeader: {
     ...HEADER,
-    words: "The header whose value is the idempotency key; only with `hmac-sha256`. It is not signed.",
+    words:
+      "The header whose value is the idempotency key; only with `hmac-sha256` and `token`. It is not signed.",
     flag: "delivery-id-header",
-    help: "header whose value is the idempotency key; only with hmac-sha256 and custom",
+    help: "header whose value is the idempotency key; only with hmac-sha256, custom and token",
     label: "Header of the delivery's identifier",
   },
   signed: {
@@ -237,7 +245,7 @@ export const VERIFICATION_SECRET = {
   secret: {
     type: "secret",
     words:
-      "The secret that the provider signs with, without blanks at its ends; with `standard-webhooks`, `whsec_` or `v1,whsec_` followed by base64. If absent, Weir generates one.",
+      "The secret that the provider signs with or shows, without blanks at its ends; with `standard-webhooks`, `svix`, `clerk` and `resend`, `whsec_` or `v1,whsec_` followed by base64; with `basic`, `user:password`; with `discord`, the public key. If absent, Weir generates one, except for `basic` and public keys.",
     min: 8,
     max: 1_024,
     flag: "secret-file",

@@ -75,6 +75,23 @@ const TEXTS = [
 const SIGNED = { scheme: "hmac-sha256", header: "x-a", toleranceSeconds: 5 };
 const CUSTOM = { scheme: "custom", signed: "{body}", signature: { header: "x-a" } };
 const VALUES: readonly unknown[] = [
+  ...[{ scheme: "gitlab" }, { scheme: "slack", toleranceSeconds: 5 }, {
+    scheme: "gitlab",
+    toleranceSeconds: 5,
+  }],
+  ...[{ scheme: "grafana", timestampHeader: "x-t", toleranceSeconds: 5 }, {
+    scheme: "grafana",
+    toleranceSeconds: 5,
+  }],
+  ...[{ scheme: "token" }, { scheme: "token", header: "x-a", prefix: "a" }, {
+    scheme: "token",
+    header: "x-a",
+    encoding: "hex",
+  }],
+  ...[{ scheme: "square" }, { scheme: "basic", secret: "user:password" }, { scheme: "discord" }, {
+    scheme: "clerk",
+    secret: "12345678",
+  }],
   ...[CUSTOM, { ...CUSTOM, signed: "{body" }, { ...CUSTOM, signed: "{time}{body}" }, { scheme: "custom" }],
   ...[{ ...CUSTOM, signature: {} }, { ...CUSTOM, signature: { header: "x-a, Host" } }, { header: "a,b, c" }],
   ...[{ ...CUSTOM, time: { field: "a.b", unit: "seconds" } }, { ...CUSTOM, time: {} }, {
@@ -92,7 +109,7 @@ const VALUES: readonly unknown[] = [
   ...[{ a: ["b"] }, { "": ["b"] }, { "a.b": [1, null, true, "x"] }, { "a..b": ["c"] }, { a: [] }],
   ...[{ a: [{}] }, { "a\n": ["b"] }, { a: ["b\n"] }, { a: ['"'.repeat(127)] }, { a: ['"'.repeat(128)] }],
   ...[{ scheme: "github" }, { scheme: "github", header: "x-a" }, { scheme: "stripe", toleranceSeconds: 5 }],
-  ...[{ scheme: "shopify", toleranceSeconds: 5 }, { scheme: "hmac-sha256" }, { scheme: "gitlab" }],
+  ...[{ scheme: "shopify", toleranceSeconds: 5 }, { scheme: "hmac-sha256" }, { scheme: "unknown" }],
   ...[{ scheme: "hmac-sha256", header: "x-a" }, SIGNED, { ...SIGNED, timestampHeader: "x-t", prefix: "v=" }],
   ...[{ scheme: "hmac-sha256", header: "Content-Length" }, { scheme: "standard-webhooks", prefix: "a" }],
   ...["12345678", "1234567"].map((secret) => ({ scheme: "github", secret })),
@@ -117,6 +134,8 @@ const BY_STATE = [
   "it is the header of the signature",
   "it requires verify.signature.list",
   "public key",
+  "user:password",
+  "signs the URL",
   "expected base64",
   "expected a time after since",
   "it cannot be changed, and is github",

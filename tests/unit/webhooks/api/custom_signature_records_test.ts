@@ -125,6 +125,39 @@ const WRONG_FIELDS: readonly (readonly [unknown, string, string])[] = [
   ],
 ];
 
+/** As `WRONG_FIELDS`, for schemes that a provider defines. */
+const WRONG_PRESETS: typeof WRONG_FIELDS = [
+  [
+    { scheme: "square" },
+    "verify.scheme",
+    "square signs the URL, which requires the setting TRIGGER_PUBLIC_URL",
+  ],
+  [{ scheme: "slack", header: "x-a" }, "verify.header", "the scheme slack defines it"],
+  [{ scheme: "gitlab", toleranceSeconds: 9 }, "verify.toleranceSeconds", "no time is signed"],
+  [{ scheme: "grafana", toleranceSeconds: 9 }, "verify.toleranceSeconds", "no time is signed"],
+  [
+    { scheme: "grafana", header: "x-a" },
+    "verify.header",
+    "the scheme grafana does not have it; expected timestampHeader",
+  ],
+  [{ scheme: "token" }, "verify.header", "it is required"],
+  [
+    { scheme: "token", header: "x-a", encoding: "hex" },
+    "verify.encoding",
+    "the scheme token does not have it; expected header, prefix, idempotencyHeader",
+  ],
+  [{ scheme: "basic" }, "verify.secret", "it is required: user:password"],
+  [{ scheme: "basic", secret: "without colon" }, "verify.secret", "expected user:password"],
+  [{ scheme: "basic", secret: "without-password:" }, "verify.secret", "expected user:password"],
+  [{ scheme: "discord" }, "verify.secret", "it is required: the public key of the sender"],
+  [
+    { scheme: "discord", secret: "not a public key" },
+    "verify.secret",
+    "expected a public key of 32 bytes in hex or base64",
+  ],
+  [{ scheme: "clerk", secret: "c2VjcmV0c2VjcmV0" }, "verify.secret", "expected whsec_ followed by base64"],
+];
+
 Deno.test("custom signatures: a custom signature is stored as it is described, with its defaults", async () => {
   await using bed = await WebhookBed.open({ parts: { publicUrl: "https://hooks.example.com" } });
   const shown = async (verify: unknown) =>
@@ -204,7 +237,7 @@ Deno.test("custom signatures: a weak hash has a warning, and secrets keep their 
 
 Deno.test("custom signatures: a wrong field is named", async () => {
   await using bed = await WebhookBed.open();
-  for (const [verify, field, reason] of WRONG_FIELDS) {
+  for (const [verify, field, reason] of [...WRONG_FIELDS, ...WRONG_PRESETS]) {
     const { status, body } = await bed.call("POST", "/triggers", { ...BASE, verify });
     const expected = [422, "invalid_field", field, `Cannot use "${field}": ${reason}`];
     assertEquals([status, body.code, body.field, body["detail"]], expected);

@@ -81,9 +81,10 @@ const WRONG_FIELDS: readonly (readonly [unknown, string, string])[] = [
     "it is required",
   ],
   [
-    { scheme: "gitlab" },
+    { scheme: "unknown" },
     "verify.scheme",
-    "expected one of github, stripe, shopify, standard-webhooks, hmac-sha256, custom",
+    "expected one of github, stripe, shopify, standard-webhooks, hmac-sha256, custom, svix, clerk, resend, slack, " +
+    "zoom, paddle, square, calendly, mux, pagerduty, linear, intercom, grafana, discord, gitlab, token, basic",
   ],
   [
     { scheme: "github", key: "x" },
