@@ -50,6 +50,8 @@ export function explainBucket(
       ? "its rule is unlimited"
       : quota.kind === "allow" && !match.limit.shadowMode
       ? "SHADOW_MODE is set"
+      : quota.kind === "rate" && match.entries.length > rule.path.length
+      ? "its rule takes the limit of its parent"
       : reasonOf(quota),
   };
 }

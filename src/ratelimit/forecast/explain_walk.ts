@@ -52,8 +52,9 @@ export function walkRules(table: RuleTable, entries: readonly Entry[]): Walk {
   for (const entry of entries) {
     if (level === undefined) return without(`nothing is nested in the rule "${name}"`);
     const rules: KeyRules | undefined = level.get(entry.key);
+    const parent: RuleNode | undefined = node;
     node = rules === undefined ? undefined : nodeFor(rules, entry.value);
-    const walked = walkedLevel(level, rules, entry, node);
+    const walked = walkedLevel(level, rules, entry, { chosen: node, parent });
     levels.push(walked);
     if (rules === undefined) {
       return without(`no rule of level ${levels.length} has the key "${shownEntry(entry).key}"`);
@@ -68,15 +69,21 @@ export function walkRules(table: RuleTable, entries: readonly Entry[]): Walk {
   return without(`the rule "${name}" has no limit${further}`);
 }
 
+/** The rule that was chosen at a level, and the one above it. */
+interface WalkedNodes {
+  readonly chosen: RuleNode | undefined;
+  readonly parent: RuleNode | undefined;
+}
+
 function walkedLevel(
   level: RuleTable,
   rules: KeyRules | undefined,
   entry: Entry,
-  chosen: RuleNode | undefined,
+  nodes: WalkedNodes,
 ): WalkedLevel {
   const otherKeys = level.keys().filter((key) => key !== entry.key).take(MAX_SHOWN).toArray();
   const others = level.size - (rules === undefined ? 0 : 1);
-  const walked = rules === undefined ? [] : walkedRules(rules, entry, chosen);
+  const walked = rules === undefined ? [] : walkedRules(rules, entry, nodes);
   const count = rules === undefined ? 0 : ruleCount(rules);
   return {
     entry: shownEntry(entry),
@@ -97,12 +104,20 @@ function namedRules({ named }: KeyRules): NamedRule[] {
   return named?.values().toArray().flat() ?? [];
 }
 
-function walkedRules(rules: KeyRules, { key, value }: Entry, chosen: RuleNode | undefined): WalkedRule[] {
+function walkedRules(rules: KeyRules, { key, value }: Entry, { chosen, parent }: WalkedNodes): WalkedRule[] {
   const choice = chosen === undefined ? undefined : kindOf(rules, value, chosen);
+  let isFallback = false;
   const groups: Record<"chosen" | "matching" | "rest", WalkedRule[]> = { chosen: [], matching: [], rest: [] };
   const add = (rule: string, by: MatchKind, matches: boolean, chosen: boolean) => {
     const group = chosen ? groups.chosen : matches ? groups.matching : groups.rest;
-    group.push({ rule, by, matches, chosen, why: reason({ by, matches, chosen }, choice) });
+    const why = reason({ by, matches, chosen }, choice);
+    group.push({
+      rule,
+      by,
+      matches,
+      chosen,
+      why: isFallback ? `${why}; it takes the limit of its parent` : why,
+    });
   };
   let compared = 0;
   const named = namedRules(rules);
@@ -126,7 +141,11 @@ function walkedRules(rules: KeyRules, { key, value }: Entry, chosen: RuleNode | 
     const matches = isPattern ? matchesPattern(compilePattern(text), value) : text === value;
     add(`${key}_${text}`, isPattern ? "pattern" : "exact", matches, isChosen);
   }
-  if (rules.keyOnly !== undefined) add(key, "key", true, rules.keyOnly === chosen);
+  const { keyOnly } = rules;
+  if (keyOnly !== undefined) {
+    isFallback = keyOnly.limit !== undefined && keyOnly.limit === parent?.limit;
+    add(key, "key", true, keyOnly === chosen);
+  }
   return [...groups.chosen, ...groups.matching, ...groups.rest].slice(0, MAX_SHOWN);
 }
 

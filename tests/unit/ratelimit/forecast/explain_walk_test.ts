@@ -45,3 +45,28 @@ descriptors:
     [missed.b, missed.a, missed.list, missed.pattern],
   ]);
 });
+
+Deno.test("explain: a rule that takes the limit of its parent", () => {
+  const limit = "rate_limit: { unit: day, requests_per_unit: 1 }";
+  const rules = rulesOf({
+    "shop.yaml": `domain: shop
+descriptors:
+- key: tenant
+  ${limit}
+  descriptors: [{ key: path, value: /a, ${limit} }, { key: path, fallback: parent }]
+`,
+  });
+  const why = ["/b", "/a"].map((value) => {
+    const entries = [{ key: "tenant", value: "t" }, { key: "path", value }];
+    const { levels } = walkRules(rules.domains.get("shop") ?? new Map(), entries);
+    return levels[1]?.rules.map(({ rule, why }) => `${rule}: ${why}`);
+  });
+  const parents = "it takes the limit of its parent";
+  assertEquals(why, [
+    [`path: it matches any value, and no rule with a value matches; ${parents}`, "path_/a: another value"],
+    [
+      "path_/a: exact value",
+      `path: it matches any value, but a rule with a matching value takes precedence; ${parents}`,
+    ],
+  ]);
+});

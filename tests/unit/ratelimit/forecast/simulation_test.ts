@@ -31,8 +31,15 @@ descriptors:
   value: a*
   share_threshold: true
   rate_limit: {unit: minute, requests_per_unit: 4, unit_multiplier: 2}
+- key: several
+  value: {regex: "^[a-w]"}
+  share_threshold: true
+  rate_limit: {unit: minute, requests_per_unit: 3}
+- key: several
+  value: {in: [x, y]}
+  rate_limit: {unit: minute, requests_per_unit: 2}
 `;
-const KEYS = ["plain", "shadow", "quota", "free", "named", "replacing", "shared", "none"];
+const KEYS = ["plain", "shadow", "quota", "free", "named", "replacing", "shared", "several", "none"];
 
 function requestOf(...descriptors: Descriptor[]): RateLimitRequest {
   return { domain: "d", hitsAddend: 0, descriptors };
