@@ -66,6 +66,7 @@ const FLAG_TYPES: Partial<Record<FieldType, FlagType>> = {
   integer: { value: "N", read: readWhole },
   milliseconds: { value: "DURATION", read: readMilliseconds },
   seconds: { value: "DURATION", read: readSeconds },
+  rate: { value: "N/UNIT", read: readRate },
   id: { value: "ID" },
   time: { value: "TIME", read: readMoment },
   moment: { value: "TIME", read: readMoment },
@@ -172,6 +173,13 @@ function readWhole([text = ""]: readonly string[]): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
   if (Number.isSafeInteger(value)) return value;
   throw new FlagError("expected an integer");
+}
+
+/** A rate such as 10/second; the service checks number and unit. */
+function readRate([text = ""]: readonly string[]): JsonValue {
+  const [, number, unit = ""] = /^(\d{1,15})\/([a-z]+)$/.exec(text) ?? [];
+  if (number !== undefined) return { unit, requestsPerUnit: Number(number) };
+  throw new FlagError("expected a number and a unit such as 10/second");
 }
 
 /** A duration as whole milliseconds. */

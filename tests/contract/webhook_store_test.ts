@@ -14,6 +14,7 @@ import { HEALTH_CASES } from "./webhook_store_health_cases.ts";
 import { LIMIT_CASES } from "./webhook_store_limit_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
 import { PAUSE_CASES } from "./webhook_store_pause_cases.ts";
+import { RATE_CASES } from "./webhook_store_rate_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
 import { SEALED_CASES } from "./webhook_store_sealed_cases.ts";
 import { SIGNED_TRIGGER_CASES } from "./webhook_store_trigger_cases.ts";
@@ -28,6 +29,7 @@ const CASES: StoreCases = {
   ...GROUP_CASES,
   ...RECORD_CASES,
   ...PAUSE_CASES,
+  ...RATE_CASES,
   ...REMOVAL_CASES,
   ...SEALED_CASES,
   ...LIST_CASES,

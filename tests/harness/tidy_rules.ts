@@ -84,7 +84,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "load": ["grpc/client/", "grpc/native/", "wire/rls.ts", "base/"],
   "webhooks": ["webhooks/model/signature.ts"],
   "webhooks/resources": ["base/"],
-  "webhooks/model": ["webhooks/resources/", "base/"],
+  "webhooks/model": ["webhooks/resources/", "ratelimit/algorithms/bucket.ts", "base/"],
   "webhooks/store": ["webhooks/model/", "webhooks/resources/", "base/"],
   "webhooks/store/sqlite": ["webhooks/store/", "base/"],
   "webhooks/store/postgres": ["webhooks/store/", "webhooks/model/", "net/", "base/"],

@@ -1,7 +1,7 @@
 import { wordsOf } from "./api.ts";
 import { button, type Child, element, focusHeading } from "./element.ts";
 import { factsOf } from "./field_display.ts";
-import { type Fields, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
+import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
 import { badge, code, facts, linkTo, moment, note, panel } from "./pieces.ts";
 import { deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
 import {
@@ -65,6 +65,7 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
       const own = {
         enabled: stateOf(endpoint, now),
         timeoutMs: timeoutMs === undefined ? "WEBHOOK_TIMEOUT" : tookText(timeoutMs),
+        rateLimit: rateTextOf(endpoint) || NOTHING,
         standardWebhooks: undefined,
         rotationOverlapMs: overlapMs === undefined ? NOTHING : spanText(overlapMs),
         filter: filter === "" ? NOTHING : [code(filter)],
@@ -212,12 +213,20 @@ const endpointForm: RecordForm = {
       enabled: [],
       headers: headers.length === 0 ? [headersField] : [headersField, noHeaders],
       concurrency: { label: "Concurrent attempts" },
+      rateLimit: { value: rateTextOf(endpoint) },
       timeoutMs: { label: "Timeout of an attempt in milliseconds" },
     });
   },
   complete: ({ noHeaders, ...body }) =>
     noHeaders === true ? { ...body, headers: body["headers"] ?? null } : body,
 };
+
+/** The rate limit of an endpoint, such as `10/second`; empty for none. */
+function rateTextOf(endpoint: Fields | undefined): string {
+  const rate = fieldsOf(endpoint?.["rateLimit"]);
+  const requestsPerUnit = numberOf(rate, "requestsPerUnit");
+  return requestsPerUnit === undefined ? "" : `${requestsPerUnit}/${textOf(rate, "unit")}`;
+}
 
 /** The filter of an endpoint as JSON; empty for none. */
 function filterText(endpoint: Fields | undefined): string {

@@ -2,7 +2,7 @@ import type { Field, Fields as Described } from "../../webhooks/resources/field.
 import type { ShownSecret } from "./dialogs.ts";
 import { type Fields, parseExact, textOf } from "./fields.ts";
 import type { FormField, FormValues } from "./form.ts";
-import { momentIn, objectIn, wholeIn, wordsIn } from "./typed_text.ts";
+import { momentIn, objectIn, rateIn, wholeIn, wordsIn } from "./typed_text.ts";
 import type { PageParts } from "./view.ts";
 
 /** A form that adds and edits records of one kind. */
@@ -40,6 +40,7 @@ const INPUTS: Readonly<Partial<Record<Field["type"], Pick<RecordField, "kind" | 
   moment: { kind: "moment", parse: momentIn },
   secret: { kind: "secret", parse: (text) => text },
   kinds: { parse: wordsIn },
+  rate: { parse: rateIn },
   filter: CONDITIONS,
   condition: CONDITIONS,
 };

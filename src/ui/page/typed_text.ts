@@ -67,6 +67,14 @@ export function wholeIn(text: string, field: string): number | undefined {
   throw new ApiProblem(`Invalid number "${text}": expected an integer`, { field });
 }
 
+/** A rate such as `10/second`; null for an empty text. */
+export function rateIn(text: string, field: string): { unit: string; requestsPerUnit: number } | null {
+  if (text.trim() === "") return null;
+  const [, number, unit = ""] = /^\s*(\d{1,15})\s*\/\s*([a-z]+)\s*$/.exec(text) ?? [];
+  if (number !== undefined) return { unit, requestsPerUnit: Number(number) };
+  throw new ApiProblem(`Invalid rate "${text}": expected a number and a unit such as 10/second`, { field });
+}
+
 /** Returns the text if it is a JSON object: numbers keep their digits. */
 export function objectIn(text: string, field: string): string {
   let value: unknown;

@@ -171,6 +171,9 @@ const READERS: Readonly<Partial<Record<FieldType, Reader>>> = {
     });
     return [...new Set(kinds)];
   },
+  rate(value, place) {
+    return readFields(readObject(value, place), place.field.fields ?? {}, { prefix: `${place.name}.` });
+  },
   headers: readHeaders,
   filter: (value, place) => readConditions(value, place, eventFilterProblem),
   condition: (value, place) => readConditions(value, place, callConditionProblem),

@@ -108,6 +108,7 @@ const SHAPES: Readonly<Record<FieldType, Shape>> = {
     return listSchema(item, words, { minItems: 1, ...boundsOf("minItems", "maxItems", 1, max) });
   },
   headers: () => listSchema({ type: "string" }, "Names of the static headers."),
+  rate: ({ of = "" }) => schemaOf(of),
   filter: ({ words }) => conditionSchema(words, FILTER_PATH),
   condition: ({ words }) => conditionSchema(words, TEMPLATE_PATH),
   limit: ({ of = "" }) => schemaOf(of),
@@ -140,6 +141,7 @@ const SENT_SHAPES: Partial<Record<FieldType, Shape>> = {
     const bounds = boundsOf("minLength", "maxLength", min, max ?? MAX_TEXT_LENGTH);
     return textSchema(words, { ...bounds, pattern: `^${PRINTED}*$` });
   },
+  rate: ({ words, fields = {} }) => ({ ...bodySchema(fields), description: words }),
   headers: ({ words }) => ({
     type: "object",
     additionalProperties: {

@@ -10,7 +10,7 @@ import { timeText } from "../../base/rfc3339.ts";
 export interface WhyNotDeliveredOptions {
   readonly delivery: Delivery;
   /** Absent when deleted. */
-  readonly endpoint: Pick<Endpoint, "enabled" | "concurrency"> | undefined;
+  readonly endpoint: Pick<Endpoint, "enabled" | "concurrency" | "rateLimit" | "rateNextAt"> | undefined;
   readonly now: number;
   /** The last attempt that has ended; absent for none. */
   readonly lastAttempt?: Pick<Attempt, "status" | "errorKind" | "error"> | undefined;
@@ -28,6 +28,8 @@ const REASONS: Readonly<Record<FailureReason, string>> = {
   endpoint_deleted: "its endpoint was deleted",
   payload_erased: "the payload of its event was erased",
   backlog_full: "the backlog of its endpoint was full",
+  rate_limited:
+    "the rate limit of its endpoint delayed its retries until 24 hours after the first failure, and the last one failed",
 };
 
 const PAUSED = "all deliveries are paused";
@@ -105,14 +107,20 @@ function paused({ firstFailureAt }: Delivery): string {
   return `it fails permanently at ${timeText(firstFailureAt + LAST_SLOT_MS)} unless the endpoint is enabled`;
 }
 
-function heldBy({ endpoint, isPaused, inFlight, failures = 0 }: WhyNotDeliveredOptions): string {
+function heldBy({ endpoint, isPaused, inFlight, now, failures = 0 }: WhyNotDeliveredOptions): string {
   if (endpoint === undefined) return "its endpoint was deleted";
   if (!endpoint.enabled) return "its endpoint is disabled";
   if (isPaused === true) return PAUSED;
+  const { concurrency, rateLimit, rateNextAt = 0 } = endpoint;
+  if (rateLimit !== undefined && rateNextAt > now) {
+    const { requestsPerUnit, unit } = rateLimit;
+    return `it waits for the rate limit of its endpoint, ${requestsPerUnit} per ${unit}, which allows the next attempt at ${
+      timeText(rateNextAt)
+    }`;
+  }
   if (failures >= FAILING_AFTER) {
     return `the last ${failures} attempts of its endpoint failed: Weir makes one at a time, with pauses of up to 30 seconds, until one succeeds`;
   }
-  const { concurrency } = endpoint;
   if (inFlight === undefined) {
     return `it starts as soon as WEBHOOK_MAX_IN_FLIGHT and the concurrency of its endpoint, ${concurrency}, allow it`;
   }
@@ -120,11 +128,18 @@ function heldBy({ endpoint, isPaused, inFlight, failures = 0 }: WhyNotDeliveredO
   return `it waits for one of the ${concurrency} attempts that its endpoint may have in flight`;
 }
 
-function slotOf({ slot, firstFailureAt }: Delivery): string {
+function slotOf({ slot, firstFailureAt, waitedMs = 0 }: Delivery): string {
   if (firstFailureAt === undefined) return "the first one";
   const offsetMs = SLOTS_MS[slot] ?? LAST_SLOT_MS;
-  const after = offsetMs === 0 ? "immediately" : `${spoken(offsetMs)} after the first failure`;
+  const delay = waitedMs < 1_000 ? "" : `, delayed by ${roughly(waitedMs)} by the rate limit of its endpoint`;
+  const after = `${offsetMs === 0 ? "immediately" : `${spoken(offsetMs)} after the first failure`}${delay}`;
   return `retry ${Math.min(slot + 1, SLOTS_MS.length)} of ${SLOTS_MS.length} (${after})`;
+}
+
+/** In whole numbers of the largest unit. */
+function roughly(ms: number): string {
+  const [unitMs] = UNITS.find(([size]) => ms >= size) ?? [1];
+  return spoken(Math.floor(ms / unitMs) * unitMs);
 }
 
 function spoken(ms: number): string {

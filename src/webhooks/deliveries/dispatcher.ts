@@ -130,6 +130,7 @@ export class Dispatcher {
   /** Something is due for an endpoint that is attempted now, even if it is failing. */
   retryNow(endpointId: string): void {
     this.#shares.endPause(endpointId);
+    this.#due.endWait(endpointId);
     this.wake();
   }
 
@@ -162,15 +163,25 @@ export class Dispatcher {
     if (tooSoonMs !== undefined) this.#loop.wakeIn(tooSoonMs);
     const running = { flights: this.#leases.work(), of: (id: string) => this.inFlight(id) };
     const requests = this.#shares.claimRequests(this.#due.waiting(), running, MOST_CLAIMED, elapsed);
-    if (requests.length === 0) return false;
+    if (requests.length === 0) return this.#wakeForRates();
     await atAttempt("before", "claim");
-    const claimed = await this.#leases.claim((terms) => store.claimDeliveries({ ...terms, requests }));
+    const onRateLimited = (id: string, waitMs: number) => this.#due.waitFor(id, waitMs);
+    const claimed = await this.#leases.claim((terms) =>
+      store.claimDeliveries({ ...terms, requests, onRateLimited })
+    );
     const isLonger = this.#due.learn(requests, claimed);
     for (const one of claimed) this.#begin(one);
     // The first claims of an endpoint with a long timeout were made for a shorter one.
     if (isLonger) await this.#leases.renew();
+    this.#wakeForRates();
     // Each round takes an endpoint from the hot ones or a free place, also when nothing was due, and so it ends.
     return this.#due.isHot;
+  }
+
+  #wakeForRates(): false {
+    const waitMs = this.#due.waitMs;
+    if (waitMs !== undefined) this.#loop.wakeIn(waitMs);
+    return false;
   }
 
   #begin(claimed: ClaimedDelivery): void {

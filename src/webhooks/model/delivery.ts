@@ -1,5 +1,5 @@
 import type { Attempt, AttemptErrorKind, AttemptResult, Delivery, DeliveryState } from "./records.ts";
-import { nextAttempt, SLOTS_MS, slotsUsed } from "./schedule.ts";
+import { LAST_SLOT_MS, nextAttempt, SLOTS_MS, slotsUsed } from "./schedule.ts";
 
 /** Changes of a delivery by a finished attempt. */
 export type DeliveryChange = Pick<
@@ -78,7 +78,7 @@ export interface AfterAttemptOptions {
 
 /** The effect of a finished attempt on its delivery. An interrupted one changes nothing. */
 export function afterAttempt(
-  delivery: Pick<Delivery, "state" | "slot" | "firstFailureAt">,
+  delivery: Pick<Delivery, "state" | "slot" | "firstFailureAt" | "waitedMs">,
   outcome: AttemptEnd,
   options: AfterAttemptOptions,
 ): AfterAttempt {
@@ -98,16 +98,21 @@ export function isOpen(state: DeliveryState): boolean {
 }
 
 function afterFailure(
-  delivery: Pick<Delivery, "slot" | "firstFailureAt">,
+  delivery: Pick<Delivery, "slot" | "firstFailureAt" | "waitedMs">,
   outcome: AttemptEnd,
   { now, random, startedAt = now }: AfterAttemptOptions,
 ): AfterAttempt {
   // Otherwise a clock that was set back would hold the delivery until it catches up; its schedule starts over now.
   const firstFailureAt = Math.min(delivery.firstFailureAt ?? now, now);
   const isFirst = delivery.firstFailureAt === undefined;
-  const next = nextAttempt({
-    slot: isFirst ? 0 : slotsUsed(delivery.slot, firstFailureAt, startedAt),
+  const { waitedMs = 0 } = delivery;
+  // The rate limit of the endpoint delays the schedule, and uses no slot, but retries end after a day.
+  const used = isFirst ? 0 : slotsUsed(delivery.slot, firstFailureAt + waitedMs, startedAt);
+  const isLate = !isFirst && startedAt - firstFailureAt >= LAST_SLOT_MS;
+  const next = isLate ? undefined : nextAttempt({
+    slot: used,
     firstFailureAt,
+    waitedMs,
     now,
     random,
     mayRetryImmediately: isRetriedImmediately(outcome),
@@ -120,7 +125,8 @@ function afterFailure(
     };
   }
   const slot = SLOTS_MS.length;
-  const change = { state: "failed", slot, firstFailureAt, finishedAt: now, reason: "exhausted" } as const;
+  const reason = isLate && used < slot ? "rate_limited" : "exhausted";
+  const change = { state: "failed", slot, firstFailureAt, finishedAt: now, reason } as const;
   return { change, failed: true };
 }
 

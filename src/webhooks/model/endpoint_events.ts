@@ -20,7 +20,11 @@ export const ENDPOINT_KINDS: Readonly<Record<HealthChange, string>> = {
 export const DELIVERY_FAILED_KIND = "delivery.failed";
 
 /** Reasons that an administrator has chosen cause no event. */
-const REPORTED_REASONS: ReadonlySet<FailureReason> = new Set(["exhausted", "endpoint_disabled"]);
+const REPORTED_REASONS: ReadonlySet<FailureReason> = new Set([
+  "exhausted",
+  "rate_limited",
+  "endpoint_disabled",
+]);
 
 /** The event about a change of an endpoint; `run` has the failures that it is about. */
 export function endpointEvent(

@@ -48,6 +48,8 @@ export interface Endpoint extends Stored<typeof ENDPOINT_FIELDS> {
   /** Absent while it is enabled, and where an older release has disabled it. */
   readonly disabledAt?: number | undefined;
   readonly disabledReason?: DisabledReason | undefined;
+  /** When its rate limit allows the next attempt; absent, or in the past, where one may begin now. */
+  readonly rateNextAt?: number | undefined;
 }
 
 /** Who disabled an endpoint: an administrator, or Weir because its attempts only failed. */
@@ -118,6 +120,8 @@ export interface NewEvent {
 export interface Delivery extends Shown<typeof STORED_DELIVERY> {
   /** When the next attempt is due; absent in final states. */
   readonly dueAt?: number | undefined;
+  /** Time that its retries have waited for the rate limit of its endpoint; absent for none. */
+  readonly waitedMs?: number | undefined;
   /** When a manual attempt was requested that was not made yet. */
   readonly resendAt?: number | undefined;
   /** The claim of the worker on it; absent for none. */

@@ -24,6 +24,8 @@ interface NextAttemptOptions {
   readonly now: number;
   /** True if the first retry may be immediate after this failure. */
   readonly mayRetryImmediately: boolean;
+  /** Time that earlier retries have waited for the rate limit of the endpoint, which delays the later ones. */
+  readonly waitedMs?: number | undefined;
   /** From the receiver's `Retry-After`. */
   readonly retryAfterMs?: number | undefined;
   /** From 0 to below 1. */
@@ -42,13 +44,14 @@ interface NextAttempt {
  * If the clock was set back to before the first failure, `now` counts as the time of that failure.
  */
 export function nextAttempt(options: NextAttemptOptions): NextAttempt | undefined {
-  const { slot: used, now, mayRetryImmediately } = options;
+  const { slot: used, now, mayRetryImmediately, waitedMs = 0 } = options;
   const firstFailureAt = Math.min(options.firstFailureAt, now);
+  const beginsAt = firstFailureAt + waitedMs;
   const first = used === 0 && !mayRetryImmediately ? 1 : used;
   if (first >= SLOTS_MS.length) return undefined;
-  const passed = lastPassed(first, now - firstFailureAt);
+  const passed = lastPassed(first, now - beginsAt);
   if (passed !== undefined) return { slot: passed, dueAt: delayed(passed, now, firstFailureAt, options) };
-  const dueAt = firstFailureAt + jittered(first, options.random);
+  const dueAt = Math.min(beginsAt + jittered(first, options.random), firstFailureAt + LAST_SLOT_MS);
   return { slot: first, dueAt: delayed(first, dueAt, firstFailureAt, options) };
 }
 

@@ -65,7 +65,14 @@ export const STORED_DELIVERY = {
   },
   reason: {
     type: "choice",
-    choices: ["exhausted", "endpoint_disabled", "endpoint_deleted", "payload_erased", "backlog_full"],
+    choices: [
+      "exhausted",
+      "endpoint_disabled",
+      "endpoint_deleted",
+      "payload_erased",
+      "backlog_full",
+      "rate_limited",
+    ],
     words: "Reason of the permanent failure.",
     shown: "sometimes",
   },

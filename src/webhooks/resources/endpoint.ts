@@ -1,4 +1,4 @@
-import { CREATED, type Fields, ID, type Resource, UPDATED } from "./field.ts";
+import { CREATED, type Fields, ID, RATE_UNITS, type Resource, UPDATED } from "./field.ts";
 
 /** Most signing secrets of an endpoint. */
 export const MAX_ENDPOINT_SECRETS = 8;
@@ -31,6 +31,18 @@ const ATTEMPTS = {
     shown: "sometimes",
   },
   maxMs: { type: "integer", words: "The longest of these times, in milliseconds.", shown: "sometimes" },
+} as const satisfies Fields;
+
+/** A rate of attempts. */
+const RATE = {
+  unit: { type: "choice", choices: RATE_UNITS, words: "The unit of time.", isRequired: true },
+  requestsPerUnit: {
+    type: "integer",
+    words: "Number of attempts per unit of time, and the most at the same time after a pause.",
+    min: 1,
+    max: 1_000_000,
+    isRequired: true,
+  },
 } as const satisfies Fields;
 
 /** The fields of an endpoint. */
@@ -106,6 +118,19 @@ export const ENDPOINT_FIELDS = {
     set: "always",
     default: 4,
     label: "Concurrency",
+  },
+  rateLimit: {
+    type: "rate",
+    words: "Maximum rate of attempts, over all instances of a store; none if absent.",
+    fields: RATE,
+    of: "EndpointRate",
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    help: "maximum rate of attempts, such as 10/second; units: second, minute, hour and day",
+    clear: ["no-rate-limit", "remove the maximum rate"],
+    label: "Rate limit",
+    hint: "Attempts per second, minute, hour or day, such as 10/second; none when empty",
   },
   timeoutMs: {
     type: "milliseconds",

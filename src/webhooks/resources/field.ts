@@ -16,10 +16,14 @@ export type FieldType =
   | ListType
   | ObjectType
   | "flag"
+  | "rate"
   | "headers"
   | "descriptors"
   | "record"
   | "records";
+
+/** The units of a field of the type `rate`. */
+export const RATE_UNITS = ["second", "minute", "hour", "day"] as const;
 
 /** One field of a resource, of a request or of the query of a list. */
 export interface Field {
@@ -87,7 +91,13 @@ type Values =
   & Readonly<Record<NumberType, number>>
   & Readonly<Record<ListType, readonly string[]>>
   & Readonly<Record<ObjectType, JsonObject>>
-  & { readonly flag: boolean; readonly headers: readonly (readonly [name: string, value: string])[] };
+  & {
+    readonly flag: boolean;
+    readonly rate: { readonly unit: RateUnit; readonly requestsPerUnit: number };
+    readonly headers: readonly (readonly [name: string, value: string])[];
+  };
+/** One of `RATE_UNITS`. */
+type RateUnit = (typeof RATE_UNITS)[number];
 
 /** The value of a field. */
 type ValueOf<F extends Field> = F extends { readonly choices: readonly (infer Choice)[] } ? Choice

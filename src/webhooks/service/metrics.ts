@@ -62,7 +62,7 @@ export const WEBHOOK_METRICS = {
     ),
     due_now: gauge(
       "deliveries",
-      "Deliveries whose next attempt is due, without those of disabled and failing endpoints.",
+      "Deliveries whose next attempt is due, without those of disabled and failing endpoints, and of endpoints that wait for their rate limit.",
     ),
     oldest_due_age_seconds: gauge("seconds", "Time since the oldest of these deliveries became due."),
     endpoints: gauge(

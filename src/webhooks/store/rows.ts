@@ -97,7 +97,7 @@ const READERS: Readonly<Record<Kind, (row: Row, column: string) => unknown>> = {
 
 /** The record tables; headers, secrets and keys of endpoints and triggers are added by their own files. */
 export const RECORDS = {
-  endpoints: new RecordTable<Endpoint>("endpoint", ["headers_key_id", "headers_bytes"], {
+  endpoints: new RecordTable<Endpoint>("endpoint", ["headers_key_id", "headers_bytes", "rate_state"], {
     data_filter: "filter",
   }),
   secrets: new RecordTable<EndpointSecret>("endpoint_secret", ["endpoint_id", "key_id", "bytes"]),

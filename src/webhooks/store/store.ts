@@ -15,7 +15,8 @@ export interface WebhookStore {
   write<A extends readonly unknown[], T>(operation: Operation<A, T>, ...args: A): Promise<T>;
   /**
    * Claims unclaimed deliveries that are due or resent by hand, unless deliveries are paused, longest due first, at most `max` for each enabled
-   * endpoint; with several processes, no more than the endpoint's concurrency over all of them. A claim begins its
+   * endpoint; with several processes, no more than the endpoint's concurrency over all of them. It takes from the rate of
+   * the endpoint, which is that of all processes. A claim begins its
    * attempt, which is written before its request can leave. A delivery whose event has no payload fails instead.
    */
   claimDeliveries(options: ClaimOptions): Promise<readonly ClaimedDelivery[]>;
@@ -67,6 +68,8 @@ export interface ClaimOptions {
   readonly leaseUntil: number;
   readonly newClaimId: () => string;
   readonly requests: readonly { readonly endpointId: string; readonly max: number }[];
+  /** Called for each of the endpoints whose rate limit allows no further attempt for so long. */
+  readonly onRateLimited?: ((endpointId: string, waitMs: number) => void) | undefined;
 }
 
 /** A delivery to be attempted now, with everything that its request is made of. */
@@ -109,7 +112,7 @@ export interface ListOptions {
 
 /** Metrics of the store. */
 export interface StoreMetrics {
-  /** Unclaimed deliveries that are due, of enabled endpoints that are not failing. */
+  /** Unclaimed deliveries that are due, of enabled endpoints that are not failing and do not wait for their rate. */
   readonly dueNow: number;
   /** When the oldest of them was due; absent for none. */
   readonly oldestDueAt?: number | undefined;

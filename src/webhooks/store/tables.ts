@@ -79,6 +79,10 @@ export const TABLES: Readonly<Record<string, Table>> = {
       disabled_reason: { type: "text?", since: 4 },
       data_filter: { type: "text?", since: 4 },
       rotation_overlap_ms: { type: "number?", since: 5 },
+      rate_limit: { type: "json?", since: 5 },
+      // Of its bucket; with the time of its next attempt if it is empty.
+      rate_state: { type: "text?", since: 5 },
+      rate_next_at: { type: "number?", since: 5 },
     },
   },
   // The failures of an endpoint since its last success; no row for none. Apart from the endpoint, which claims lock.
@@ -215,6 +219,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       // The `resend_at` that the claim serves.
       claim_resend_at: "number?",
       attempts: "number",
+      waited_ms: { type: "number?", since: 5 },
       // When it may be claimed; NULL while it is claimed or ended, so that the index has open deliveries only.
       next_at: { type: "number?", generated: NEXT_AT },
     },
@@ -251,10 +256,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
     key: ["delivery_seq", "number"],
     sqliteKey: { index: "attempt_number" },
   },
-  workflow_version: {
-    columns: { id: "text", workflow: "text", text: "text" },
-    key: ["id"],
-  },
+  workflow_version: { columns: { id: "text", workflow: "text", text: "text" }, key: ["id"] },
   execution: {
     columns: {
       seq: "sequence",

@@ -129,6 +129,7 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
     headers: { "x-tenant": "a" },
     timeoutMs: 1_000,
     rotationOverlapMs: 86_400_000,
+    rateLimit: { unit: "second", requestsPerUnit: 100_000 },
     events: ["agent.*"],
     standardWebhooks: true,
   };
@@ -151,7 +152,7 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
   await service.call("checkEndpoint", { path, body: { event: "agent.done", data: { customer: {} } } });
   await service.call("updateEndpoint", {
     path,
-    body: { headers: null, timeoutMs: null, filter: null, rotationOverlapMs: null },
+    body: { headers: null, timeoutMs: null, filter: null, rotationOverlapMs: null, rateLimit: null },
   });
   await service.call("rotateEndpointSecret", { path });
   for (let count = 2; count < 8; count++) {

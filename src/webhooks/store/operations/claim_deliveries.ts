@@ -1,4 +1,5 @@
 import { claiming } from "../claiming.ts";
+import { saveWaits, takeRates } from "./endpoint_rates.ts";
 import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "./delivery_claims.ts";
 import { endpointsOf } from "./endpoints.ts";
 import { NOT_PAUSED } from "../pause.ts";
@@ -53,16 +54,18 @@ export function* claimDeliveries(options: LoggedClaimOptions): Work<readonly Cla
   const requests = new Map(options.requests.map(({ endpointId, max }) => [endpointId, max]));
   const endpoints = yield* all(LOCK_ENABLED, [...requests.keys()]);
   if (endpoints.length === 0) return [];
-  const seqs = yield* dueOf(endpoints, requests, options.now);
-  return seqs.length === 0 ? [] : yield* claimRows(seqs, endpoints, options);
+  const due = yield* dueOf(endpoints, requests, options.now);
+  const { rows, waitedMs } = yield* takeRates(due, endpoints, options);
+  if (rows.length === 0) return [];
+  return yield* claimRows(rows.map((row) => integer(row, "seq")), endpoints, { ...options, waitedMs });
 }
 
-/** The numbers of deliveries to claim, longest due first. */
+/** The deliveries to claim, longest due first. */
 function* dueOf(
   endpoints: readonly Row[],
   requests: ReadonlyMap<string, number>,
   now: number,
-): Work<readonly number[]> {
+): Work<readonly Row[]> {
   const ids = endpoints.map((row) => text(row, "id"));
   const most = ids.map((id) => requests.get(id) ?? 0);
   const concurrency = endpoints.map((row) => integer(row, "concurrency"));
@@ -79,13 +82,15 @@ function* dueOf(
     const left = most[place] ?? 0;
     most[place] = left - 1;
     return left > 0;
-  }).map((row) => integer(row, "seq"));
+  });
 }
 
 function* claimRows(
   seqs: readonly number[],
   endpointRows: readonly Row[],
-  { now, leaseUntil, newClaimId, logger }: LoggedClaimOptions,
+  { now, leaseUntil, newClaimId, logger, waitedMs }: LoggedClaimOptions & {
+    readonly waitedMs: ReadonlyMap<number, number>;
+  },
 ): Work<readonly ClaimedDelivery[]> {
   const claimed = yield* all(CLAIM, seqs.map(newClaimId), leaseUntil, seqs);
   const bodies = yield* bodiesOf(claimed);
@@ -93,16 +98,28 @@ function* claimRows(
   const read = yield* endpointsOf(endpointRows.filter((row) => named.has(text(row, "id"))));
   const endpoints = new Map(read.map((one) => [one.id, one]));
   const claims = new Map<number, ClaimedDelivery>();
+  const waits = new Map<number, number>();
   for (const row of claimed) {
     const endpoint = endpoints.get(text(row, "endpoint_id"));
     const body = bodies.get(text(row, "event_id"));
     if (body === undefined) yield* failWithoutPayload(row, { now, logger });
     else if (endpoint !== undefined) {
-      claims.set(integer(row, "seq"), claimedDeliveryOf(row, { endpoint, now, body }));
+      const seq = integer(row, "seq");
+      const claim = claimedDeliveryOf(row, { endpoint, now, body });
+      const waited = claim.delivery.state === "retrying" && !claim.manual ? waitedMs.get(seq) ?? 0 : 0;
+      claims.set(seq, waited > 0 ? afterWait(claim, waited) : claim);
+      if (waited > 0) waits.set(seq, waited);
     }
   }
+  yield* saveWaits(waits);
   if (claims.size > 0) yield* run(BEGIN, now, now, [...claims.keys()]);
   return seqs.flatMap((seq) => claims.get(seq) ?? []);
+}
+
+/** A retry that has waited for the rate of its endpoint. */
+function afterWait(claim: ClaimedDelivery, waited: number): ClaimedDelivery {
+  const { delivery } = claim;
+  return { ...claim, delivery: { ...delivery, waitedMs: (delivery.waitedMs ?? 0) + waited } };
 }
 
 function* bodiesOf(rows: readonly Row[]): Work<ReadonlyMap<string, Uint8Array>> {

@@ -47,6 +47,14 @@ const CHANGES: readonly { readonly sql: Sql; readonly times: readonly [before: n
   {
     sql: sql((d) =>
       `WITH portion AS MATERIALIZED (
+         SELECT seq FROM endpoint WHERE rate_next_at > ? ORDER BY id LIMIT ? ${d.lock()})
+       UPDATE endpoint SET rate_next_at = NULL WHERE seq IN (SELECT seq FROM portion)`
+    ),
+    times: [1, 0],
+  },
+  {
+    sql: sql((d) =>
+      `WITH portion AS MATERIALIZED (
          SELECT seq FROM execution ${d.by("execution_created")}
          WHERE created_at > ? AND status = 'queued' AND claim_id IS NULL AND due_at > ? LIMIT ?
          ${d.lockFree()})

@@ -66,7 +66,7 @@ const FIND_FAILED = sql((d) =>
 );
 const REOPEN = sql((d) =>
   `UPDATE delivery SET state = 'attempting', slot = 0, first_failure_at = NULL, due_at = ?, finished_at = NULL,
-     reason = NULL
+     reason = NULL, waited_ms = NULL
    WHERE ${d.among("seq")}`
 );
 

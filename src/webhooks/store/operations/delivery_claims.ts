@@ -58,6 +58,7 @@ const DUE_ENDPOINTS = sql((d) =>
    FROM one JOIN endpoint ON endpoint.id = one.id
    WHERE endpoint.enabled = 1 AND ${NOT_PAUSED}
      AND EXISTS (SELECT 1 FROM delivery ${d.by("delivery_next")} WHERE endpoint_id = one.id AND next_at <= ?)
+     AND (endpoint.rate_next_at IS NULL OR endpoint.rate_next_at <= ?)
    ORDER BY endpoint.seq`
 );
 
@@ -72,10 +73,11 @@ export interface DueEndpoint {
 
 /**
  * Enabled endpoints with unclaimed deliveries that are due, in a stable order. Goes from one to the next by the index,
- * so that idle endpoints and the number of deliveries cost nothing. None while deliveries are paused.
+ * so that idle endpoints and the number of deliveries cost nothing. None that waits for its rate, and none while
+ * deliveries are paused.
  */
 export function* dueEndpoints(now: number): Work<readonly DueEndpoint[]> {
-  const rows = yield* all(DUE_ENDPOINTS, now - LAST_SLOT_MS, now, now);
+  const rows = yield* all(DUE_ENDPOINTS, now - LAST_SLOT_MS, now, now, now);
   return rows.map((row) => ({
     id: text(row, "id"),
     concurrency: integer(row, "concurrency"),

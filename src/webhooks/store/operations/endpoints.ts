@@ -17,7 +17,7 @@ import type { ChangeOptions, ListOptions, Page, RemovalOptions } from "../store.
 
 const DAY_MS = 86_400_000;
 
-const LOCK = sql((d) => `SELECT id, enabled FROM endpoint WHERE id = ? ${d.lock()}`);
+const LOCK = sql((d) => `SELECT id, enabled, rate_limit FROM endpoint WHERE id = ? ${d.lock()}`);
 const REMOVE_SECRETS = sql((d) => `DELETE FROM endpoint_secret WHERE ${d.among("id")}`);
 const SECRETS_OF = sql((d) =>
   `SELECT * FROM endpoint_secret WHERE ${d.among("endpoint_id")} ORDER BY seq DESC`
@@ -85,7 +85,7 @@ export function* editEndpoint(
   { now, audit }: ChangeOptions,
 ): Work<Endpoint | undefined> {
   const { headers, ...fields } = edit;
-  const columns = headers === undefined
+  const sealed = headers === undefined
     ? {}
     : { headers_key_id: headers?.sealed.keyId ?? null, headers_bytes: headers?.sealed.bytes ?? null };
   const headerNames = headers === undefined ? undefined : headers?.names ?? [];
@@ -94,6 +94,7 @@ export function* editEndpoint(
   const isEnabled = integer(current, "enabled") !== 0;
   if (fields.enabled === true && !isEnabled) yield* forgetFailures(id);
   const disabling = disablingOf(isEnabled, fields.enabled, now);
+  const columns = { ...sealed, ...rateColumns(current, fields.rateLimit) };
   yield* RECORDS.endpoints.update(id, { ...fields, ...disabling, headerNames, updatedAt: now }, columns);
   yield* addAudit(audit);
   return yield* findEndpoint(id);
@@ -141,6 +142,12 @@ function disablingOf(isEnabled: boolean, enabled: boolean | undefined, now: numb
   return enabled
     ? { disabledAt: null, disabledReason: null }
     : { disabledAt: now, disabledReason: "admin" satisfies DisabledReason };
+}
+
+/** Another rate begins with a full bucket; the same one keeps its state. */
+function rateColumns(current: Row, rate: EndpointEdit["rateLimit"]) {
+  const isKept = rate === undefined || JSON.stringify(rate) === (current["rate_limit"] ?? "null");
+  return isKept ? {} : { rate_state: null, rate_next_at: null };
 }
 
 function* insertSecret(endpointId: string, secret: EndpointSecret): Work<void> {

@@ -59,14 +59,16 @@ export function* tallyMoveInSqlite(from: Tallied, to: Tallied): Work<void> {
 const TALLYING: ReadonlySet<unknown> = new Set([ONE, TWO, ONE_IN_SQLITE, TWO_IN_SQLITE]);
 
 const TALLIES = "SELECT name, CAST(sum(count) AS BIGINT) AS count FROM tally GROUP BY name";
-// Those of failing endpoints wait on purpose.
+// Those of failing endpoints wait on purpose, and so do those whose rate was used up less than a minute ago.
 const DUE = sql((d) =>
   `SELECT count(*) AS count, min(delivery.next_at) AS oldest,
      ${PAUSE_COLUMNS}
    FROM endpoint LEFT JOIN endpoint_health ON endpoint_health.endpoint_id = endpoint.id
      ${d.crossJoin} delivery ${d.by("delivery_next")} ON delivery.endpoint_id = endpoint.id
-   WHERE endpoint.enabled = 1 AND coalesce(failures, 0) < ${FAILING_AFTER} AND delivery.next_at <= ?`
+   WHERE endpoint.enabled = 1 AND coalesce(failures, 0) < ${FAILING_AFTER} AND delivery.next_at <= ?
+     AND (endpoint.rate_next_at IS NULL OR endpoint.rate_next_at < ?)`
 );
+const RATE_MS = 60_000;
 const ENDPOINTS = `
   SELECT enabled, CASE WHEN disabled_reason = 'failing' THEN 1 ELSE 0 END AS by_weir,
     CASE WHEN failures >= ${FAILING_AFTER} THEN 1 ELSE 0 END AS failing, count(*) AS count
@@ -89,7 +91,7 @@ export function* addTallies(parameters: readonly Parameter[]): Work<void> {
 
 /** The metrics of the store that come from its rows. */
 export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
-  const due = yield* get(DUE, now);
+  const due = yield* get(DUE, now, now - RATE_MS);
   const pause = pauseOf(due);
   const oldestDueAt = due && integerOrNone(due, "oldest");
   const deliveries = { attempting: 0, retrying: 0, acknowledged: 0, failed: 0 };

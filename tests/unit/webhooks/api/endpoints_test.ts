@@ -73,6 +73,13 @@ Deno.test("endpoints: a refusal names the field, also inside of a list or an obj
     [{ filter: { "customer.plan": "pro" } }, "filter.customer.plan"],
     [{ filter: { "customer.plan": [] } }, "filter.customer.plan"],
     [{ filter: { "customer.plan": [{}] } }, "filter.customer.plan"],
+    [{ rateLimit: 5 }, "rateLimit"],
+    [{ rateLimit: {} }, "rateLimit.unit"],
+    [{ rateLimit: { unit: "fortnight", requestsPerUnit: 1 } }, "rateLimit.unit"],
+    [{ rateLimit: { unit: "day", requestsPerUnit: 0 } }, "rateLimit.requestsPerUnit"],
+    [{ rateLimit: { unit: "day", requestsPerUnit: 1.5 } }, "rateLimit.requestsPerUnit"],
+    [{ rateLimit: { unit: "day", requestsPerUnit: 1, burst: 1 } }, "rateLimit.burst"],
+    [{ rotationOverlapMs: 0 }, "rotationOverlapMs"],
     [{ secret: "whsec_mine" }, "secret"],
   ];
   for (const [fields, field] of table) {

@@ -29,6 +29,8 @@ const ON = { enabled: true, concurrency: 4 };
 const OFF = { enabled: false, concurrency: 4 };
 const RESENT = { ...FAILED, resendAt: NOW - SECOND };
 
+const RATE = { rateLimit: { unit: "hour", requestsPerUnit: 10 } } as const;
+
 type Case = readonly [name: string, options: Omit<WhyNotDeliveredOptions, "now">, why: string];
 
 const CASES: readonly Case[] = [
@@ -66,6 +68,30 @@ const CASES: readonly Case[] = [
     { delivery: { ...NEW, dueAt: NOW }, endpoint: ON, inFlight: 3 },
     "an attempt has been due since 2026-03-28T12:00:00.000Z, the first one; " +
     "it starts as soon as WEBHOOK_MAX_IN_FLIGHT allows it",
+  ],
+  [
+    "new, its endpoint waits for its rate",
+    { delivery: NEW, endpoint: { ...ON, ...RATE, rateNextAt: NOW + MINUTE }, failures: 99, inFlight: 4 },
+    "an attempt has been due since 2026-03-28T11:59:59.000Z, the first one; it waits for the rate limit of its " +
+    "endpoint, 10 per hour, which allows the next attempt at 2026-03-28T12:01:00.000Z",
+  ],
+  [
+    "new, the rate of its endpoint allows it",
+    { delivery: NEW, endpoint: { ...ON, ...RATE, rateNextAt: NOW }, inFlight: 0 },
+    "an attempt has been due since 2026-03-28T11:59:59.000Z, the first one; " +
+    "it starts as soon as WEBHOOK_MAX_IN_FLIGHT allows it",
+  ],
+  [
+    "waited for the rate of its endpoint before",
+    { delivery: { ...LATER, waitedMs: 2 * 3_600_000 + 5 }, endpoint: ON },
+    "the next attempt starts at 2026-03-28T12:04:00.000Z, retry 4 of 8 (5 minutes after the first failure, " +
+    "delayed by 2 hours by the rate limit of its endpoint)",
+  ],
+  [
+    "its retries waited for the rate for a day",
+    { delivery: { ...FAILED, reason: "rate_limited" }, endpoint: ON },
+    "it failed permanently at 2026-03-28T11:00:00.000Z: the rate limit of its endpoint delayed its retries until " +
+    "24 hours after the first failure, and the last one failed",
   ],
   [
     "the first attempt is out",

@@ -13,7 +13,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const NOW = Date.parse("2026-03-28T12:00:00Z");
 
-type Place = Pick<Delivery, "state" | "slot" | "firstFailureAt">;
+type Place = Pick<Delivery, "state" | "slot" | "firstFailureAt" | "waitedMs">;
 
 const NEW: Place = { state: "attempting", slot: 0 };
 const LATER: Place = { state: "retrying", slot: 2, firstFailureAt: NOW - MINUTE };
@@ -56,6 +56,9 @@ type Case = readonly [
 ];
 
 const since = (slot: number, firstFailureAt: number): Place => ({ state: "retrying", slot, firstFailureAt });
+const waited = (slot: number, firstFailureAt: number, waitedMs: number): Place => {
+  return { state: "retrying", slot, firstFailureAt, waitedMs };
+};
 const AT_ONCE = retrying(0, NOW, NOW);
 const IN_30_SECONDS = retrying(1, NOW, NOW + 30 * SECOND);
 const FIRST_FAILURES: readonly (readonly [AttemptEnd, DeliveryChange])[] = [
@@ -139,6 +142,41 @@ const CASES: readonly Case[] = [
     { startedAt: NOW - 15 * SECOND },
   ],
   ["the last slot fails", LAST, status(503, HOUR), exhausted(NOW - 24 * HOUR)],
+  [
+    "a retry that waited for the rate uses up one slot, and the gaps stay",
+    waited(1, NOW - 3 * HOUR, 3 * HOUR - MINUTE / 2),
+    status(500),
+    retrying(2, NOW - 3 * HOUR, NOW + MINUTE / 2),
+    { startedAt: NOW - 5 },
+  ],
+  [
+    "a retry that waited is late for other reasons as well",
+    waited(1, NOW - 3 * HOUR, 2 * HOUR),
+    status(500),
+    retrying(5, NOW - 3 * HOUR, NOW + HOUR),
+    { startedAt: NOW - 5 },
+  ],
+  [
+    "what waited for the rate ends a day after the first failure, too",
+    waited(6, NOW - 10 * HOUR, 2 * HOUR),
+    status(500),
+    retrying(7, NOW - 10 * HOUR, NOW + 14 * HOUR),
+    { startedAt: NOW - 5 },
+  ],
+  [
+    "retries that the rate has delayed by a day are over",
+    waited(3, NOW - 25 * HOUR, 24 * HOUR),
+    status(500),
+    { ...exhausted(NOW - 25 * HOUR), reason: "rate_limited" },
+    { startedAt: NOW - 5 },
+  ],
+  [
+    "the last slot fails after a wait for the rate",
+    waited(7, NOW - 25 * HOUR, HOUR),
+    status(500),
+    exhausted(NOW - 25 * HOUR),
+    { startedAt: NOW - 5 },
+  ],
   ["the last slot is answered with 2xx", LAST, OK, acknowledged(LAST)],
   [
     "the clock went back an hour: the schedule begins anew",
