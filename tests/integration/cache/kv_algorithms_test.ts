@@ -63,7 +63,7 @@ testKv("kv algorithms: each counts in the cache, and limits per second in their 
 async function documentedPermissions(): Promise<string[]> {
   const page = await Deno.readTextFile("docs/cache.md");
   const [, text = "", command = ""] =
-    /Rules with an \[algorithm\]([^]*?)```sh\n(.*acl setuser .*)\n/.exec(page) ?? [];
+    /Rules with an\s\[algorithm\]([^]*?)```sh\n(.*acl setuser .*)\n/.exec(page) ?? [];
   return ["-@all", ...`${text} ${command}`.match(/\+[a-z]+/g) ?? []];
 }
 

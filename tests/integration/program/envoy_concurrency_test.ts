@@ -7,20 +7,21 @@ import { until } from "../../harness/until.ts";
 
 const PAGE = await Deno.readTextFile(new URL("../../../docs/algorithms.md", import.meta.url));
 
-for (const named of [false, true]) {
+const NAMES: Readonly<Record<string, BedNames>> = {
+  "": { named: false },
+  ", with names": { named: true },
+  ", with one name that all clients chose": { named: true, chosenId: "chosen" },
+};
+
+for (const [title, names] of Object.entries(NAMES)) {
   Deno.test({
-    ...needs(
-      ["envoy"],
-      `exactly the maximum of parallel requests run, and as they end others enter${
-        named ? ", with names" : ""
-      }`,
-    ),
-    fn: () => testMaximum(named),
+    ...needs(["envoy"], `exactly the maximum of parallel requests run, and as they end others enter${title}`),
+    fn: () => testMaximum(names),
   });
 }
 
-async function testMaximum(named: boolean): Promise<void> {
-  await using bed = await Bed.start({ maxInFlight: 10, lease: "1h", named });
+async function testMaximum(names: BedNames): Promise<void> {
+  await using bed = await Bed.start({ maxInFlight: 10, lease: "1h", ...names });
   const first = bed.send(50);
   await until("40 requests to be refused", () => first.statuses.length === 40 && bed.running === 10);
   assertEquals(new Set(first.statuses), new Set([429]));
@@ -85,33 +86,36 @@ Deno.test({
   },
 });
 
+/** The names that requests have in the rule. */
+interface BedNames {
+  readonly named: boolean;
+  /** Sent by all clients; Envoy trusts it. */
+  readonly chosenId?: string;
+}
+
 /** The clock of the service and that of the test may differ by so much. */
 const CLOCKS_MS = 50;
 
 /** An application that answers when the test lets it, behind an Envoy that asks a Weir. */
 class Bed implements AsyncDisposable {
   mostRunning = 0;
-  readonly #named: boolean;
+  readonly #names: BedNames;
   readonly #stack = new AsyncDisposableStack();
   readonly #waiting: (() => void)[] = [];
   #bed: EnvoyBed | undefined;
 
-  constructor(named: boolean) {
-    this.#named = named;
+  constructor(names: BedNames) {
+    this.#names = names;
   }
 
   static async start(
-    { maxInFlight, lease, named }: {
-      readonly maxInFlight: number;
-      readonly lease: string;
-      readonly named: boolean;
-    },
+    { maxInFlight, lease, ...names }: BedNames & { readonly maxInFlight: number; readonly lease: string },
   ): Promise<Bed> {
     const amount = `algorithm: concurrency, max_in_flight: ${maxInFlight}, lease: ${lease}`;
     const limit = `metadata: { taken: 1 }, rate_limit: { ${amount} }`;
     const nested = `descriptors: [{ key: request_id, identifies: true, ${limit} }]`;
-    const rule = `{ key: account, ${named ? nested : limit} }`;
-    const bed = new Bed(named);
+    const rule = `{ key: account, ${names.named ? nested : limit} }`;
+    const bed = new Bed(names);
     bed.#bed = bed.#stack.use(
       await EnvoyBed.start({
         rules: { "shop.yaml": `domain: shop\ndescriptors: [${rule}]\n` },
@@ -122,7 +126,10 @@ class Bed implements AsyncDisposable {
             if (key === "http_filters" && Array.isArray(value)) {
               return [documented("envoy-set-metadata-filter"), ...value];
             }
-            return key === "routes" ? [documented("envoy-per-route", named ? undefined : ofAccount)] : value;
+            if (key === "use_remote_address") return names.chosenId === undefined;
+            return key === "routes"
+              ? [documented("envoy-per-route", names.named ? undefined : ofAccount)]
+              : value;
           }),
       }),
     );
@@ -148,7 +155,9 @@ class Bed implements AsyncDisposable {
   /** Sends requests of one account in parallel; their statuses come as they end. */
   send(count: number): { readonly statuses: readonly number[]; readonly ended: Promise<unknown> } {
     const statuses: number[] = [];
-    const headers = { "x-account": "bob" };
+    const headers = new Headers({ "x-account": "bob" });
+    const { chosenId } = this.#names;
+    if (chosenId !== undefined) headers.set("x-request-id", chosenId);
     const one = async () => void statuses.push(await this.#running.status("edge", "/", { headers }));
     // Those of a killed Envoy fail.
     const ended = Promise.allSettled(Array.from({ length: count }, one));
@@ -175,14 +184,14 @@ class Bed implements AsyncDisposable {
 
   /** A counter of the rule. */
   async stat(name: string): Promise<number> {
-    const rule = `shop.account${this.#named ? ".request_id" : ""}`;
+    const rule = `shop.account${this.#names.named ? ".request_id" : ""}`;
     return (await this.#running.weir.stats())[`ratelimit.service.rate_limit.${rule}.${name}`] ?? 0;
   }
 
   /** The calls in flight, asked for without taking one. */
   async used(): Promise<number> {
     const entries = [{ key: "account", value: "bob" }];
-    if (this.#named) entries.push({ key: "request_id", value: "asked" });
+    if (this.#names.named) entries.push({ key: "request_id", value: "asked" });
     const descriptors = [{ entries, hitsAddend: 0 }];
     const { body } = await this.#running.weir.ask({ domain: "shop", descriptors });
     const [{ currentLimit, limitRemaining = 0 }] = Object(body).statuses;

@@ -5,6 +5,8 @@ import type { LeaseHit } from "../../../src/ratelimit/decision/counter_cache.ts"
 import { countsOf, takeHits } from "../../../src/ratelimit/decision/take_hits.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { heapMegabytes } from "../../harness/garbage.ts";
+import { LeaseModel } from "../../harness/lease_model.ts";
+import { seededRandom } from "../../harness/seeded_random.ts";
 
 const NOW_MS = 1_700_000_000_000;
 
@@ -92,6 +94,32 @@ testLeases("removed counters give their room back", 100, async ({ cache }) => {
   await cache.remove(["k"]);
   assertEquals([cache.size, take(cache, leaseHit("k", "a", { addend: 0 })).used], [0, 0]);
 });
+
+const SEED = 20_261_129;
+
+testLeases(
+  "random takes, returns and ends over several keys are those of lists",
+  10_000,
+  ({ cache, clock }) => {
+    const random = seededRandom(SEED);
+    const pick = (below: number) => Math.floor(random() * below);
+    const limit = 8;
+    const models = Array.from({ length: 3 }, () => new LeaseModel(limit, 1_000_000));
+    for (let call = 0; call < 20_000; call++) {
+      if (pick(3) === 0) clock.advance(pick(pick(20) === 0 ? 2_000 : 60));
+      const [index, holder, addend] = [pick(3), `h${pick(6)}`, [1, 1, 2, 0, -1, -3][pick(6)] ?? 1];
+      const taken = take(cache, leaseHit(`k${index}`, holder, { addend, limit, leaseMs: 1_000 }));
+      const expected = models[index]?.take(clock.now() * 1_000, holder, addend);
+      assertEquals(taken, expected, `seed ${SEED}, call ${call}: ${addend} of ${holder}`);
+      assertEquals(taken.used <= limit, true);
+    }
+    clock.advance(1_000);
+    for (const index of models.keys()) {
+      assertEquals(take(cache, leaseHit(`k${index}`, "x", { addend: 0, limit, leaseMs: 1_000 })).used, 0);
+    }
+    assertEquals([cache.size, cache.evicted], [0, 0]);
+  },
+);
 
 testLeases("a million places fit into the memory that a million keys may take", 1_000_000, ({ cache }) => {
   const before = heapMegabytes();
