@@ -5,6 +5,8 @@ import { MAX_EXPRESSION_STEPS, MAX_EXPRESSIONS, valueText } from "./value_match.
 
 /** Maximum total length of the full names of all rules. */
 const MAX_NAME_CHARACTERS = 64 * 1024 * 1024;
+/** The most steps of all expressions, which take 33 bytes each. */
+const MAX_ALL_STEPS = 1_000_000;
 
 /** Options of `checkSources`. */
 export interface SourceChecks {
@@ -24,6 +26,7 @@ export function checkSources(
   const problems: Problem[] = [];
   const domains = new Map<string, { at: string; siblings: Siblings }>();
   const names = { left: MAX_NAME_CHARACTERS };
+  const steps = { left: MAX_ALL_STEPS };
   for (const source of sources) {
     if (source.domain === "") {
       problems.push(error(source.at, "domain", "config file cannot have empty domain"));
@@ -43,6 +46,7 @@ export function checkSources(
       siblings,
       problems,
       names,
+      steps,
       fixedWindowsOnly,
       eventsUnsent,
     });
@@ -68,6 +72,7 @@ interface Level {
   readonly siblings: Siblings;
   readonly problems: Problem[];
   readonly names: { left: number };
+  readonly steps: { left: number };
   readonly fixedWindowsOnly: string | undefined;
   readonly eventsUnsent: string | undefined;
 }
@@ -137,7 +142,7 @@ function checkExpression(
   descriptor: DescriptorSource,
   regex: string,
   siblings: KeySiblings,
-  { problems }: Level,
+  { problems, steps }: Level,
 ): void {
   const { at, path, key } = descriptor;
   const report = (text: string) => problems.push(error(at, `${path}.value.regex`, text));
@@ -152,6 +157,13 @@ function checkExpression(
   if ("problem" in read) return;
   const stepsBefore = siblings.steps;
   siblings.steps += read.steps;
+  const leftBefore = steps.left;
+  steps.left -= read.steps;
+  if (leftBefore >= 0 && steps.left < 0) {
+    report(
+      `the expressions of all rules have more than ${MAX_ALL_STEPS} steps; use fewer of them, or a list`,
+    );
+  }
   const advice = "combine some of them, as in '^(a|b)$', or use a list or a wildcard";
   if (expressions.size === MAX_EXPRESSIONS + 1) {
     report(`expected at most ${MAX_EXPRESSIONS} expressions for the key '${key}' in one list; ${advice}`);

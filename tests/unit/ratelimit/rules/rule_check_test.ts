@@ -69,6 +69,19 @@ Deno.test("identifies with share_threshold is an error", () => {
   ]);
 });
 
+Deno.test("expressions that take much memory together are an error with its place, once", () => {
+  const descriptors = Array.from({ length: 1_010 }, (_, index) => ({
+    ...ruleOf(`k${index}`, `descriptors[${index}]`),
+    match: { regex: "a{990}" },
+  }));
+  assertEquals(checkSources([{ at: "shop", domain: "d", descriptors }], {}), [{
+    severity: "error",
+    at: "shop",
+    path: "descriptors[1009].value.regex",
+    text: "the expressions of all rules have more than 1000000 steps; use fewer of them, or a list",
+  }]);
+});
+
 function ruleOf(key: string, path: string): DescriptorSource {
   return {
     at: "shop",
