@@ -26,6 +26,9 @@ descriptors:
   rate_limit: { unit: minute, requests_per_unit: 6, algorithm: token_bucket, burst: 30 }
 - key: flight
   rate_limit: { algorithm: concurrency, max_in_flight: 9, lease: 30s }
+- key: named
+  identifies: true
+  rate_limit: { algorithm: concurrency, max_in_flight: 9, lease: 30s }
 - key: bill
   rate_limit: { unit: month, requests_per_unit: 9, calendar: true, timezone: Europe/Paris }
 `,
@@ -184,6 +187,27 @@ Deno.test("counters of a calendar show its time zone, and the length of the curr
     remaining: 8,
     resetsAt: "2023-11-30T23:00:00Z",
   }]);
+});
+
+Deno.test("a counter of named hits is shown and reset by any name", async () => {
+  await using bed = new Bed(RULES);
+  await bed.code({ ...asking(["named", "ann"]), hitsAddend: 4 });
+  bed.clock.advance(10_000);
+  await bed.code(asking(["named", "bob"]));
+  const counter = {
+    limited: true,
+    rule: "shop.named",
+    algorithm: "concurrency",
+    cacheKey: "shop_named_leases30",
+    limit: 9,
+    unit: undefined,
+    windowSeconds: 30,
+  } as const;
+  const expected = [{ ...counter, used: 5, remaining: 4, resetsAt: "2023-11-14T22:14:00Z" }];
+  assertEquals(await bed.counters.peek(asking(["named", "any"])), expected);
+  assertEquals(await bed.counters.reset(asking(["named", "any"])), expected);
+  const free = { used: 0, remaining: 9, resetsAt: "2023-11-14T22:13:30Z" };
+  assertEquals(await bed.counters.peek(asking(["named", "ann"])), [{ ...counter, ...free }]);
 });
 
 Deno.test("counters of other algorithms are shown and reset without taking from them", async () => {
