@@ -17,6 +17,9 @@ export const QUOTA_RULES = `- {key: k, rate_limit: {unit: second, requests_per_u
 - {key: none, rate_limit: {unit: second, requests_per_unit: 0}}
 - {key: shadow, shadow_mode: true, rate_limit: {unit: second, requests_per_unit: 10}}
 - {key: both, value: "*", share_threshold: true, rate_limit: {unit: second, requests_per_unit: 100}}
+- key: team
+  rate_limit: {unit: second, requests_per_unit: 100}
+  descriptors: [{key: path, fallback: parent}]
 - {key: flight, on_cache_failure: deny, rate_limit: {algorithm: concurrency, max_in_flight: 5, lease: 1m}}
 - {key: open, on_cache_failure: allow, rate_limit: {unit: second, requests_per_unit: 100}}
 - {key: shut, on_cache_failure: deny, rate_limit: {unit: second, requests_per_unit: 100}}

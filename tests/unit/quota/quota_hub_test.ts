@@ -46,6 +46,17 @@ Deno.test("quota hub: buckets of a rule with share_threshold, and clients, have 
   assertEquals(all, Array.from({ length: 4 }, () => "25 25/1.0 15"));
 });
 
+Deno.test("quota hub: buckets that take the limit of their parent have its quota", async () => {
+  const bed = new QuotaHubBed();
+  const envoy = bed.envoy();
+  const team = { key: "team", value: "a" };
+  envoy.demand("team", [team], 500);
+  for (const value of ["/x", "/y", "/z"]) envoy.demand(value, [{ key: "path", value }, team], 500);
+  await bed.pass(25_000);
+  const all = ["team", "/x", "/y", "/z"].map((id) => short(envoy.inForce(id)));
+  assertEquals(all, Array.from({ length: 4 }, () => "25 25/1.0 15"));
+});
+
 Deno.test("quota hub: the largest demand has what the others lose to whole tokens", async () => {
   const bed = new QuotaHubBed();
   const envoys = [300, 400, 300].map((perSecond) => {
