@@ -76,7 +76,10 @@ const CALLED: OperationAnswer = {
 };
 const FILTERED: OperationAnswer = {
   description: "The condition `when` of the trigger does not hold: nothing starts.",
-  schema: objectSchema({ filtered: flagSchema("Always `true`.") }),
+  // With the other answer's field, so that clients can read it without knowing the status.
+  schema: objectSchema({ filtered: flagSchema("Always `true`.") }, {
+    executionId: idSchema("Absent: nothing started."),
+  }),
   example: { filtered: true },
 };
 const INPUT = { id: "1001", customer: "acme", total: 99.9 };
