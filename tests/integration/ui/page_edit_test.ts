@@ -8,6 +8,7 @@ pageTest("only what was edited is sent; who leaves leaves no token and no secret
   const { opened, step } = bed;
   await step("an endpoint", () => editEndpoint(bed));
   await step("a number that is none changes nothing", () => badNumber(bed));
+  await step("a rate is set, shown and removed; one that is none changes nothing", () => rate(bed));
   await step("the secret that signs next is shown, not one that never will", () => secrets(bed));
   await step("a trigger", () => editTrigger(bed));
   await opened.value(`location.hash = "event-keys"`);
@@ -67,6 +68,38 @@ async function badNumber({ page, dialog }: PageBed): Promise<void> {
   await dialog.getByRole("button", { name: "Save" }).click();
   await dialog.getByText(/Invalid Timeout of an attempt in milliseconds: expected an integer/).waitFor();
   await dialog.getByRole("button", { name: "Cancel" }).click();
+}
+
+async function rate({ weir, opened, page, dialog }: PageBed): Promise<void> {
+  const { id } = await weir.api("/endpoints", { url: "http://127.0.0.1:9/paced" });
+  const save = dialog.getByRole("button", { name: "Save" });
+  const edit = async (text: string, overlap: string) => {
+    await opened.view("Triggers");
+    await opened.view("Endpoints");
+    await page.getByRole("button", { name: "Edit http://127.0.0.1:9/paced" }).click();
+    await dialog.getByLabel("Rate limit").fill(text);
+    await dialog.getByLabel("Rotation overlap").fill(overlap);
+    await save.click();
+  };
+  const found = async () => {
+    const { rateLimit, rotationOverlapMs } = await weir.api(`/endpoints/${id}`);
+    return [rateLimit, rotationOverlapMs];
+  };
+  await edit("fast", "");
+  await dialog.getByText('Invalid rate "fast": expected a number and a unit such as 10/second').waitFor();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await edit("10/fortnight", "");
+  await dialog.getByText(/expected one of second, minute, hour, day/).waitFor();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await edit("10/second", "86400000");
+  await dialog.waitFor({ state: "detached" });
+  assertEquals(await found(), [{ unit: "second", requestsPerUnit: 10 }, 86_400_000]);
+  await opened.value(`location.hash = "endpoints/${id}"`);
+  await opened.sees("10/second");
+  await opened.sees("1 d");
+  await edit("", "");
+  await dialog.waitFor({ state: "detached" });
+  assertEquals(await found(), [undefined, undefined]);
 }
 
 async function secrets({ weir, opened, page }: PageBed): Promise<void> {
