@@ -10,8 +10,14 @@ import type { PostgresDatabase } from "../../harness/postgres_server.ts";
 import { StoreFolder } from "../../harness/sqlite_fixture.ts";
 import { databasePlace, filePlace, type StorePlace } from "../../harness/store_places.ts";
 
-/** Data of 0.1.0: stores with records of every kind, and the statements of an instance on them. */
-export const OLD_STORE = join(import.meta.dirname ?? "", "../../testdata/store-0.1.0");
+/** The folders of data of older releases: stores with records of every kind; of 0.1.0 also the statements of an instance. */
+export const OLD_STORES = {
+  "0.1.0": join(import.meta.dirname ?? "", "../../testdata/store-0.1.0"),
+  "0.2.0": join(import.meta.dirname ?? "", "../../testdata/store-0.2.0"),
+} as const;
+
+/** A release whose stores are kept. */
+export type OldRelease = keyof typeof OLD_STORES;
 
 /** A value as JSON has it. */
 type Recorded = string | number | null | { readonly base64: string } | readonly Recorded[];
@@ -40,7 +46,7 @@ interface OldStatements {
  * were accepted, claimed, finished and given back, and records of every kind were added, changed and removed.
  */
 export const OLD_STATEMENTS: Readonly<Record<"sqlite" | "postgres", OldStatements>> = JSON.parse(
-  Deno.readTextFileSync(join(OLD_STORE, "statements.json")),
+  Deno.readTextFileSync(join(OLD_STORES["0.1.0"], "statements.json")),
 );
 
 /** An instance of 0.1.0 that has a store open: it repeats its operations, and gets what it got then. */
@@ -48,8 +54,9 @@ interface OldInstance extends AsyncDisposable {
   run(operations: readonly OldOperation[]): Promise<void>;
 }
 
-/** A store that 0.1.0 has written. */
+/** A store that an older release has written. */
 interface OldStore extends StorePlace {
+  readonly release: OldRelease;
   /** Opens it as an instance of 0.1.0. */
   instance(): Promise<OldInstance>;
   /** Makes a copy with the tool of an operator, while it is used. */
@@ -58,39 +65,53 @@ interface OldStore extends StorePlace {
   empty(): Promise<StorePlace>;
 }
 
-/** Registers tests with the store of 0.1.0, in a file and on PostgreSQL. */
-export const oldStores = {
-  test(name: string, run: (store: OldStore) => Promise<void>): void {
-    Deno.test(`${name} (sqlite)`, async () => {
-      using folder = new StoreFolder();
-      const path = folder.file("0.db");
-      await Deno.copyFile(join(OLD_STORE, "weir.db"), path);
-      await run(oldFile(folder, path));
-    });
-    postgres.test(`${name} (postgres)`, async (database) => {
-      await using stack = new AsyncDisposableStack();
-      await database.restore(await Deno.readTextFile(join(OLD_STORE, "weir.sql")));
-      await run(oldDatabase(database, stack));
-    });
-  },
-};
-
-function oldFile(folder: StoreFolder, path: string, copies = 0): OldStore {
+/** Registers tests with the store of an older release, in a file and on PostgreSQL. */
+export function oldStores(release: OldRelease) {
+  const data = OLD_STORES[release];
   return {
+    test(name: string, run: (store: OldStore) => Promise<void>): void {
+      Deno.test(`${name} (sqlite)`, async () => {
+        using folder = new StoreFolder();
+        const path = folder.file("0.db");
+        await Deno.copyFile(join(data, "weir.db"), path);
+        await run(oldFile({ folder, release }, path));
+      });
+      postgres.test(`${name} (postgres)`, async (database) => {
+        await using stack = new AsyncDisposableStack();
+        await database.restore(await Deno.readTextFile(join(data, "weir.sql")));
+        await run(oldDatabase({ stack, release }, database));
+      });
+    },
+  };
+}
+
+function oldFile(
+  given: { readonly folder: StoreFolder; readonly release: OldRelease },
+  path: string,
+  copies = 0,
+): OldStore {
+  const { folder, release } = given;
+  return {
+    release,
     ...filePlace(folder, path),
     instance: () => Promise.resolve(oldSqliteInstance(path)),
     async backup() {
       const copy = `${path}.${++copies}`;
       await backupStore(path, copy);
-      return oldFile(folder, copy);
+      return oldFile(given, copy);
     },
     empty: () => Promise.resolve(filePlace(folder)),
   };
 }
 
-function oldDatabase(database: PostgresDatabase, stack: AsyncDisposableStack): OldStore {
+function oldDatabase(
+  given: { readonly stack: AsyncDisposableStack; readonly release: OldRelease },
+  database: PostgresDatabase,
+): OldStore {
   const address = database.url();
+  const { stack, release } = given;
   return {
+    release,
     ...databasePlace(database),
     instance: () => oldPostgresInstance(address),
     async backup() {
@@ -98,7 +119,7 @@ function oldDatabase(database: PostgresDatabase, stack: AsyncDisposableStack): O
       const copy = stack.use(await database.server.database());
       // Some releases of pg_dump write psql commands.
       await copy.restore(dump.replaceAll(/^\\.*\n?/gm, ""));
-      return oldDatabase(copy, stack);
+      return oldDatabase(given, copy);
     },
     empty: async () => databasePlace(stack.use(await database.server.database())),
   };

@@ -20,7 +20,7 @@ import {
   execution,
   finish,
 } from "../../contract/webhook_store_bed.ts";
-import { OLD_STATEMENTS, OLD_STORE, oldStores } from "./old_instance.ts";
+import { OLD_STATEMENTS, OLD_STORES, type OldRelease, oldStores } from "./old_instance.ts";
 import { connectTo, NO_LIMITS } from "../../harness/postgres_fixture.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { administer, openService } from "../../harness/store_service.ts";
@@ -28,11 +28,12 @@ import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { FIXTURE_LISTS } from "./write_store_fixture.ts";
 
-const RECORDS = JSON.parse(Deno.readTextFileSync(join(OLD_STORE, "records.json")));
+const RECORDS = recordsOf("0.1.0");
 /** Of the schema of 0.1.0. */
 const OLD_VERSION = 2;
 /** When everything that the old instance left is due. */
 const LATER = RECORDS.known.now + 40 * 86_400_000;
+const HOUR = 3_600_000;
 /** Keys under which the old instance accepted events, and to how many endpoints they went. */
 const EVENTS = {
   "event-before-1": 1,
@@ -44,57 +45,74 @@ const EVENTS = {
 const EXECUTIONS = ["execution-before", "execution-after"];
 const { id: TRIGGER } = RECORDS.triggers.find(({ name }: { name: string }) => name === "succeeds");
 
-oldStores.test("an instance of 0.1.0 goes on with a store that a new one has migrated, and nothing is lost", async (place) => {
-  const { before, after } = OLD_STATEMENTS[place.kind];
-  await using old = await place.instance();
-  await old.run(before);
-  await using store = await place.open();
-  for (const operation of after) {
-    await old.run([operation]);
-    // The new one sees what the old one writes.
-    await store.metrics(LATER);
-  }
-  await isComplete(store, place.address, Object.keys(EVENTS), EXECUTIONS);
-});
+oldStores("0.1.0").test(
+  "an instance of 0.1.0 goes on with a store that a new one has migrated, and nothing is lost",
+  async (place) => {
+    const { before, after } = OLD_STATEMENTS[place.kind];
+    await using old = await place.instance();
+    await old.run(before);
+    await using store = await place.open();
+    for (const operation of after) {
+      await old.run([operation]);
+      // The new one sees what the old one writes.
+      await store.metrics(LATER);
+    }
+    await isComplete(store, place.address, Object.keys(EVENTS), EXECUTIONS);
+  },
+);
 
-oldStores.test("a store of 0.1.0 is backed up while it is used; the copy is migrated, and the way back is open", async (place) => {
-  const { before, after } = OLD_STATEMENTS[place.kind];
-  await using old = await place.instance();
-  await old.run(before);
-  const [copy, kept] = [await place.backup(), await place.backup()];
-  {
-    await using store = await copy.open();
-    await isComplete(store, copy.address, Object.keys(EVENTS).slice(0, 2), EXECUTIONS.slice(0, 1));
-  }
-  // The older release opens the other copy, and goes on where it was.
-  await using back = await kept.instance();
-  await back.run(after);
-  const { problems, schemaVersion } = await checkStore(kept.address);
-  assertEquals([problems, schemaVersion], [[], OLD_VERSION]);
-});
+oldStores("0.1.0").test(
+  "a store of 0.1.0 is backed up while it is used; the copy is migrated, and the way back is open",
+  async (place) => {
+    const { before, after } = OLD_STATEMENTS[place.kind];
+    await using old = await place.instance();
+    await old.run(before);
+    const [copy, kept] = [await place.backup(), await place.backup()];
+    {
+      await using store = await copy.open();
+      await isComplete(store, copy.address, Object.keys(EVENTS).slice(0, 2), EXECUTIONS.slice(0, 1));
+    }
+    // The older release opens the other copy, and goes on where it was.
+    await using back = await kept.instance();
+    await back.run(after);
+    const { problems, schemaVersion } = await checkStore(kept.address);
+    assertEquals([problems, schemaVersion], [[], OLD_VERSION]);
+  },
+);
 
 /** On PostgreSQL the clock of the database counts, which is past the deadlines of executions that have begun. */
 const ENDS = { sqlite: ["hangs succeeded", "waits succeeded"], postgres: ["hangs failed", "waits failed"] };
 
-oldStores.test("a store of 0.1.0 is read, and its work goes on", async ({ kind, address }) => {
-  const [hangs = "", waits = ""] = ENDS[kind];
-  assertEquals(
-    await endedWith(
-      kind === "sqlite" ? { kind: "file", path: address } : { kind, address, poolSize: 4, ...NO_LIMITS },
-    ),
-    ["fails failed", hangs, "succeeds succeeded", "succeeds succeeded", "waits cancelled", waits],
+for (const release of ["0.1.0", "0.2.0"] as const) {
+  oldStores(release).test(
+    `a store of ${release} is read, and its work goes on`,
+    async ({ kind, address }) => {
+      const [hangs = "", waits = ""] = ENDS[kind];
+      const store = kind === "sqlite"
+        ? { kind: "file", path: address } as const
+        : { kind, address, poolSize: 4, ...NO_LIMITS };
+      assertEquals(
+        await endedWith(store, recordsOf(release)),
+        ["fails failed", hangs, "succeeds succeeded", "succeeds succeeded", "waits cancelled", waits],
+      );
+    },
   );
-});
 
-oldStores.test("a store of 0.1.0 gets the schema of a new one", async (place) => {
-  const schemas = [];
-  for (const one of [place, await place.empty()]) {
-    await (await one.open()).close();
-    schemas.push(one.kind === "sqlite" ? sqliteSchema(one.address) : await postgresSchema(one.address));
-  }
-  assert(JSON.stringify(schemas[0]).includes("delivery_next"));
-  assertEquals(schemas[0], schemas[1]);
-});
+  oldStores(release).test(`a store of ${release} gets the schema of a new one`, async (place) => {
+    const schemas = [];
+    for (const one of [place, await place.empty()]) {
+      await (await one.open()).close();
+      schemas.push(one.kind === "sqlite" ? sqliteSchema(one.address) : await postgresSchema(one.address));
+    }
+    assert(JSON.stringify(schemas[0]).includes("delivery_next"));
+    assertEquals(schemas[0], schemas[1]);
+  });
+}
+
+/** The lists of the API of an older release. */
+function recordsOf(release: OldRelease) {
+  return JSON.parse(Deno.readTextFileSync(join(OLD_STORES[release], "records.json")));
+}
 
 function sqliteSchema(path: string): unknown {
   const connection = new SqliteConnection(path);
@@ -196,30 +214,35 @@ async function checkEnds(store: WebhookStore): Promise<void> {
 }
 
 /** Compares the records of a store and lets a service go on with them; returns how the executions ended. */
-async function endedWith(store: StoreSettings): Promise<readonly string[]> {
-  const clock = FakeClock.ofMachine({ aheadMs: RECORDS.known.now + 60_000 - Date.now() });
+async function endedWith(
+  store: StoreSettings,
+  records: ReturnType<typeof recordsOf>,
+): Promise<readonly string[]> {
+  const clock = FakeClock.ofMachine({ aheadMs: records.known.now + 60_000 - Date.now() });
   await using receiver = await WebhookReceiver.start();
   await using service = await openService(store, { clock });
   const listed = async (name: string): Promise<readonly Item[]> =>
     (await administer(service, "GET", `/${name}`)).items;
   for (const name of FIXTURE_LISTS) {
     const items = await listed(name);
-    assertEquals([items.length, known(items, RECORDS[name])], [RECORDS[name].length, RECORDS[name]]);
+    assertEquals([items.length, known(items, records[name])], [records[name].length, records[name]]);
   }
-  const edited = await administer(service, "PATCH", `/endpoints/${RECORDS.known.endpoint}`, {
+  const edited = await administer(service, "PATCH", `/endpoints/${records.known.endpoint}`, {
     url: receiver.url,
+    rotationOverlapMs: HOUR,
+    rateLimit: { unit: "hour", requestsPerUnit: 100 },
   });
-  assertEquals(edited.url, receiver.url);
+  assertEquals([edited.url, edited["rotationOverlapMs"]], [receiver.url, HOUR]);
   service.start();
   const [received] = await until("the delivery", () => receiver.receptions.length > 0 && receiver.receptions);
   assertEquals(JSON.parse(received?.body ?? ""), { event: "down.order", data: { order: "down.order" } });
   const headers = received?.headers ?? {};
   assertEquals(
-    Object.keys(RECORDS.known.headers).map((name) => headers[name]),
-    Object.values(RECORDS.known.headers),
+    Object.keys(records.known.headers).map((name) => headers[name]),
+    Object.values(records.known.headers),
   );
   const now = Number(headers["x-svc-timestamp"]) * 1_000;
-  const signed = { body: received?.body ?? "", headers, secrets: RECORDS.known.secrets, now };
+  const signed = { body: received?.body ?? "", headers, secrets: records.known.secrets, now };
   assertEquals((await verify(signed)).ok, true);
   return await until("the ends of all executions", async () => {
     const states = (await listed("executions")).map(({ workflow, status }) => `${workflow} ${status}`);
