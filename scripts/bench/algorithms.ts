@@ -8,10 +8,13 @@ import { portOf, startBenchWeir } from "./target.ts";
 
 /** The limits that are compared; no run reaches them. The first one is what the others are measured against. */
 const LIMITS = {
-  fixed_window: `{ unit: minute, requests_per_unit: ${LIMIT} }`,
-  sliding_window: `{ unit: minute, requests_per_unit: ${LIMIT}, algorithm: sliding_window }`,
-  token_bucket: `{ unit: minute, requests_per_unit: ${LIMIT}, algorithm: token_bucket, burst: 1000000000 }`,
-  concurrency: `{ algorithm: concurrency, max_in_flight: ${LIMIT}, lease: 60s }`,
+  fixed_window: `rate_limit: { unit: minute, requests_per_unit: ${LIMIT} }`,
+  sliding_window: `rate_limit: { unit: minute, requests_per_unit: ${LIMIT}, algorithm: sliding_window }`,
+  token_bucket:
+    `rate_limit: { unit: minute, requests_per_unit: ${LIMIT}, algorithm: token_bucket, burst: 1000000000 }`,
+  concurrency: `rate_limit: { algorithm: concurrency, max_in_flight: ${LIMIT}, lease: 60s }`,
+  "two fixed windows":
+    `rate_limits: [{ unit: minute, requests_per_unit: ${LIMIT} }, { unit: hour, requests_per_unit: ${LIMIT} }]`,
 } as const;
 type AlgorithmName = keyof typeof LIMITS;
 const ALGORITHMS = Object.keys(LIMITS) as readonly AlgorithmName[];
@@ -110,7 +113,7 @@ async function startServer(
 function rulesOf(algorithm: AlgorithmName): string {
   return `domain: bench
 descriptors:
-  - { key: load, value: keys, descriptors: [{ key: key, rate_limit: ${LIMITS[algorithm]} }] }
+  - { key: load, value: keys, descriptors: [{ key: key, ${LIMITS[algorithm]} }] }
 `;
 }
 

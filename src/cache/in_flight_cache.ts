@@ -2,11 +2,11 @@ import type { Clock } from "../base/clock.ts";
 import type { Metrics } from "../base/metrics.ts";
 import type { Counted } from "../ratelimit/algorithms/taken.ts";
 import type {
-  AnyHit,
   Caller,
   Counter,
   CounterCache,
   CountReceiver,
+  TakenHit,
 } from "../ratelimit/decision/counter_cache.ts";
 import { CacheError } from "../ratelimit/errors.ts";
 import type { IN_FLIGHT_METRICS } from "./metrics.ts";
@@ -48,7 +48,7 @@ export class InFlightCache implements CounterCache {
     };
   }
 
-  counterOf(hit: AnyHit): Counter {
+  counterOf(hit: TakenHit): Counter {
     return new LimitedCounter(this.#cache.counterOf(hit), this.#gate);
   }
 

@@ -7,9 +7,12 @@ import {
   type CountReceiver,
   type Hit,
   isConditional,
+  isJoint,
+  type TakenHit,
 } from "../ratelimit/decision/counter_cache.ts";
 import { windowStartOf } from "../ratelimit/rules/cache_key.ts";
 import { ConditionalCounters, type ConditionalRoom, type HeldCounters } from "./conditional_counters.ts";
+import { JointCounter } from "./joint_counter.ts";
 import { KeyRoom } from "./key_room.ts";
 import { LeaseCounters } from "./lease_counters.ts";
 
@@ -84,7 +87,11 @@ export class MemoryCache implements CounterCache {
     return this.#evicted;
   }
 
-  counterOf(hit: AnyHit): Counter {
+  counterOf(hit: TakenHit): Counter {
+    return isJoint(hit) ? new JointCounter(hit, (window) => this.#counterOf(window)) : this.#counterOf(hit);
+  }
+
+  #counterOf(hit: AnyHit): Counter {
     if (!isConditional(hit)) return new WindowCounter(hit, this.#windows);
     if ("holder" in hit) return this.#conditional.leases.counterOf(hit, this.#states);
     return this.#conditional[hit.limit.kind].counterOf(hit, this.#states);

@@ -1,4 +1,4 @@
-import type { AnyHit, Counter, CounterCache } from "../ratelimit/decision/counter_cache.ts";
+import type { Counter, CounterCache, TakenHit } from "../ratelimit/decision/counter_cache.ts";
 import { settleAll } from "./settle_all.ts";
 
 /** Two caches as one: limits per second are counted in one, all others in the other. */
@@ -15,7 +15,7 @@ export class PerSecondCache implements CounterCache {
     this.isImmediate = main.isImmediate && perSecond.isImmediate;
   }
 
-  counterOf(hit: AnyHit): Counter {
+  counterOf(hit: TakenHit): Counter {
     return (hit.perSecond ? this.#perSecond : this.#main).counterOf(hit);
   }
 

@@ -7,6 +7,7 @@ import {
   type Explanation,
 } from "../ratelimit/forecast/explain.ts";
 import type { WalkedLevel } from "../ratelimit/forecast/explain_walk.ts";
+import type { LimitAmount } from "../ratelimit/decision/limit_amount.ts";
 import { PLAIN_POLICY } from "../ratelimit/decision/policy.ts";
 import { validateRequest } from "../ratelimit/decision/validate.ts";
 import { quotasRefused } from "../settings/rule_support.ts";
@@ -103,16 +104,22 @@ function explanationLines(explanation: Explanation): string[] {
 }
 
 function descriptorLines(descriptor: ExplainedDescriptor, index: number): string[] {
-  const { entries, levels, cacheKey, windowEnds } = descriptor;
-  const counter = [
-    ...(cacheKey === undefined ? [] : [`  cache key    ${cacheKey}`]),
-    ...(windowEnds === undefined ? [] : [`  window ends  ${windowEnds}`]),
-  ];
+  const { entries, levels, windows } = descriptor;
+  const counters = (windows ?? [descriptor]).flatMap(counterLines);
   return [
     `descriptor ${index}: ${entries.map(entryText).join(",")}`,
     ...levels.flatMap(levelLines),
     ...resultLines(descriptor),
-    ...counter,
+    ...counters,
+  ];
+}
+
+function counterLines(
+  { cacheKey, windowEnds }: Pick<ExplainedDescriptor, "cacheKey" | "windowEnds">,
+): string[] {
+  return [
+    ...(cacheKey === undefined ? [] : [`  cache key    ${cacheKey}`]),
+    ...(windowEnds === undefined ? [] : [`  window ends  ${windowEnds}`]),
   ];
 }
 
@@ -132,7 +139,7 @@ function levelLines(
   return [`  level ${index + 1}: ${entryText(entry)}`, ...rows];
 }
 
-function resultLines({ outcome, why, limit, replacedBy = [] }: ExplainedDescriptor): string[] {
+function resultLines({ outcome, why, limit, windows, replacedBy = [] }: ExplainedDescriptor): string[] {
   switch (outcome) {
     case "none":
       return [`  no limit     ${why}`];
@@ -144,15 +151,15 @@ function resultLines({ outcome, why, limit, replacedBy = [] }: ExplainedDescript
       return [`  unlimited    ${limit?.rule ?? ""}: nothing is counted`];
     case "limited":
       return limit === undefined ? [] : [
-        `  limit        ${amountOf(limit)}`,
+        ...(windows ?? [limit]).map((window) => `  limit        ${amountOf(window, limit.name)}`),
         `  rule         ${limit.rule ?? "none: the limit is part of the request"}`,
         ...remarksOf(limit),
       ];
   }
 }
 
-function amountOf(limit: ExplainedLimit): string {
-  const { requestsPerUnit = 0, unit, windowSeconds, timezone, name, algorithm, burst } = limit;
+function amountOf(limit: LimitAmount, name: string | undefined): string {
+  const { requestsPerUnit = 0, unit, windowSeconds, timezone, algorithm, burst } = limit;
   const named = name === undefined ? "" : `, named "${name}"`;
   switch (algorithm) {
     case "concurrency":

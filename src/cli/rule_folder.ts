@@ -1,8 +1,15 @@
 import { type Problem, problemsInOrder, problemText } from "../base/problem.ts";
 import { loadRuleFiles } from "../config/rule_files.ts";
-import { eventsUnsent, fixedWindowsOnly, oneSourcePerDomain } from "../settings/rule_support.ts";
+import {
+  eventsUnsent,
+  fixedWindowsOnly,
+  oneSourcePerDomain,
+  separateWindows,
+} from "../settings/rule_support.ts";
 import { compileRules } from "../ratelimit/rules/compile_rules.ts";
+import type { SeparateWindows } from "../ratelimit/rules/rule_check.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";
+import { parseBoolean } from "../settings/parsers.ts";
 import { parseBackendType } from "../settings/cache_table.ts";
 import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
 import type { CommandFlag, GivenFlags, Output } from "./command.ts";
@@ -22,6 +29,8 @@ export interface RuleFolder {
   readonly oneSourcePerDomain: string | undefined;
   /** Why the cache of this environment counts fixed windows only, if it is set and does. */
   readonly fixedWindowsOnly: string | undefined;
+  /** Windows of one rule that the cache of this environment cannot count together. */
+  readonly separateWindows: SeparateWindows | undefined;
   /** Why events of rules are not sent in this environment. */
   readonly eventsUnsent: string | undefined;
   /** Windows of a month or a year follow the calendar in UTC. */
@@ -34,6 +43,7 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     "MERGE_DOMAIN_CONFIG",
     "RUNTIME_IGNOREDOTFILES",
     "RUNTIME_WATCH_ROOT",
+    "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
     "USE_CALENDAR_MONTH_RATE_LIMIT",
   ]);
   const merge = flags.boolean("merge") ?? settings.MERGE_DOMAIN_CONFIG;
@@ -43,6 +53,11 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     ignoreDotFiles: settings.RUNTIME_IGNOREDOTFILES,
     siblings: settings.RUNTIME_WATCH_ROOT,
     fixedWindowsOnly: fixedWindowsOnly(backendOf(environment)),
+    separateWindows: separateWindows({
+      BACKEND_TYPE: backendOf(environment),
+      KV_PERSECOND: isTrue(environment["KV_PERSECOND"]),
+      STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: settings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
+    }),
     eventsUnsent: eventsUnsent(environment["WEBHOOK_STORE"]),
     calendarMonths: settings.USE_CALENDAR_MONTH_RATE_LIMIT,
   };
@@ -51,6 +66,12 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
 /** The cache of this environment, if it is set. */
 export function backendOf({ BACKEND_TYPE: backend = "" }: Environment): string | undefined {
   return backend === "" ? undefined : parseBackendType(backend).value;
+}
+
+/** False for a text that the service rejects. */
+function isTrue(text = ""): boolean {
+  const parsed = parseBoolean(text);
+  return "value" in parsed && parsed.value;
 }
 
 /** Only these settings of the environment; others may be those of another machine. */

@@ -18,7 +18,7 @@ import { parseDuration } from "../base/duration.ts";
 import { FieldReader } from "../yaml/field_reader.ts";
 import type { ProblemLog } from "../yaml/problem_log.ts";
 import { described, shown } from "../yaml/scalar.ts";
-import type { YamlMapping } from "../yaml/value.ts";
+import type { YamlList, YamlMapping } from "../yaml/value.ts";
 import { checkKeys } from "./rule_keys.ts";
 
 const MAX_LEASE_MS = 24 * 3_600_000;
@@ -47,6 +47,53 @@ export function readRateLimit(
   const replaces = readReplaces(fields);
   if (amount === undefined || !fields.isValid) return undefined;
   return { at: log.at(mapping.offset), path, unlimited, ...amount, name, replaces };
+}
+
+/** Keys that belong to the rule, not to one of its windows. */
+export const LIST_KEYS = ["name", "replaces"];
+
+/**
+ * Reads a list `rate_limits`, whose name and replaced rules are next to it: the first window, with the others. Undefined
+ * when a part of it is invalid, which is reported.
+ */
+export function readRateLimits(fields: FieldReader, list: YamlList): RateLimitSource | undefined {
+  const { log } = fields;
+  const windows: RateLimitSource[] = [];
+  for (const [index, item] of list.items.entries()) {
+    const path = `${fields.pathOf("rate_limits")}[${index}]`;
+    if (item.kind === "mapping") {
+      const window = readWindow(log, item, path);
+      if (window !== undefined) windows.push(window);
+    } else if (item.kind !== "broken") {
+      const expected = "expected a mapping such as '{ unit: second, requests_per_unit: 10 }'";
+      log.error(item.offset, path, `${expected}, got ${described(item)}`);
+    }
+  }
+  if (list.items.length < 2) {
+    fields.error(
+      "rate_limits",
+      `expected two windows or more, got ${list.items.length}; use rate_limit for one`,
+    );
+  }
+  const name = fields.text("name") ?? "";
+  const replaces = readReplaces(fields);
+  const [first, ...further] = windows;
+  const isValid = windows.length === list.items.length && !fields.failed("rate_limits");
+  if (first === undefined || !isValid || fields.failed("name") || fields.failed("replaces")) return undefined;
+  return { ...first, name, replaces, further };
+}
+
+function readWindow(log: ProblemLog, mapping: YamlMapping, path: string): RateLimitSource | undefined {
+  const window = readRateLimit(log, mapping, path);
+  const fields = new FieldReader(log, mapping, path);
+  refuseKeys(fields, LIST_KEYS, "belongs to the rule; write it next to rate_limits");
+  if (window?.unlimited === true) {
+    fields.error("unlimited", "has no meaning in a list of windows; remove the window, or use rate_limit");
+  }
+  if (window?.algorithm?.name === "concurrency") {
+    fields.error("algorithm", "limits hits in flight, not those of a window; use rate_limit in another rule");
+  }
+  return fields.isValid ? window : undefined;
 }
 
 type Amount = Pick<

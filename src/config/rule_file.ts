@@ -1,4 +1,9 @@
-import { CACHE_FAILURE_MODES, type DescriptorSource, type DomainSource } from "../ratelimit/rule_source.ts";
+import {
+  CACHE_FAILURE_MODES,
+  type DescriptorSource,
+  type DomainSource,
+  type RateLimitSource,
+} from "../ratelimit/rule_source.ts";
 import type { Problem } from "../base/problem.ts";
 import { FieldReader, pathOf } from "../yaml/field_reader.ts";
 import type { ProblemLog } from "../yaml/problem_log.ts";
@@ -8,7 +13,7 @@ import { described, isNull } from "../yaml/scalar.ts";
 import type { YamlList, YamlMapping, YamlValue } from "../yaml/value.ts";
 import { LIMIT_EVENTS, type LimitEvent, REDACTIONS, type RuleEvents } from "../ratelimit/rule_events.ts";
 import { readMetadata } from "./metadata_reader.ts";
-import { readRateLimit } from "./rate_limit_block.ts";
+import { LIST_KEYS, readRateLimit, readRateLimits } from "./rate_limit_block.ts";
 import { readValueMatch } from "./value_match_reader.ts";
 
 /** The content of a rule file and its problems of syntax and types. */
@@ -77,9 +82,9 @@ function readDescriptors(log: ProblemLog, list: YamlList, path: string): Descrip
 }
 
 function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): DescriptorSource | undefined {
-  checkKeys(log, mapping, path, "descriptor");
+  const isList = mapping.entries.has("rate_limits");
+  checkKeys(log, mapping, path, "descriptor", isList ? LIST_KEYS : []);
   const fields = new FieldReader(log, mapping, path);
-  const rateLimit = fields.mapping("rate_limit");
   const metadata = fields.mapping("metadata");
   const nested = fields.list("descriptors");
   const value = mapping.entries.get("value")?.value;
@@ -92,9 +97,7 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
     value: value?.kind === "mapping" ? "" : fields.anyText("value") ?? "",
     match,
     fallback: fields.choice("fallback", ["parent"]),
-    rateLimit: rateLimit === undefined
-      ? undefined
-      : readRateLimit(log, rateLimit, pathOf(path, "rate_limit")),
+    rateLimit: readLimit(fields),
     shadowMode: fields.flag("shadow_mode"),
     quotaMode: fields.flag("quota_mode"),
     onCacheFailure: fields.choice("on_cache_failure", CACHE_FAILURE_MODES),
@@ -106,8 +109,27 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
     events: readRuleEvents(fields),
     descriptors: nested === undefined ? [] : readDescriptors(log, nested, pathOf(path, "descriptors")),
   };
-  if (rateLimit === undefined && !fields.failed("rate_limit")) warnWithoutLimit(log, mapping, descriptor);
+  if (!hasLimit(mapping)) warnWithoutLimit(log, mapping, descriptor);
   return fields.failed("key") || fields.failed("value") || isMatchInvalid ? undefined : descriptor;
+}
+
+/** Reads `rate_limit` or `rate_limits`. */
+function readLimit(fields: FieldReader): RateLimitSource | undefined {
+  const limit = fields.mapping("rate_limit");
+  const list = fields.list("rate_limits");
+  if (limit !== undefined && list !== undefined) {
+    fields.error("rate_limits", "is another way to write rate_limit; remove one of them");
+  }
+  if (list !== undefined) return readRateLimits(fields, list);
+  return limit === undefined ? undefined : readRateLimit(fields.log, limit, fields.pathOf("rate_limit"));
+}
+
+/** True if it has a limit, which may be invalid. */
+function hasLimit({ entries }: YamlMapping): boolean {
+  return ["rate_limit", "rate_limits"].some((key) => {
+    const value = entries.get(key)?.value;
+    return value !== undefined && !(value.kind === "scalar" && isNull(value));
+  });
 }
 
 /** Reports each field that only changes the limit of its level, where that level has none. */

@@ -15,6 +15,7 @@ const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: re
       "key",
       "value",
       "rate_limit",
+      "rate_limits",
       "descriptors",
       "shadow_mode",
       "quota_mode",
@@ -51,9 +52,15 @@ const LEVELS: Readonly<Record<Level, { readonly place: string; readonly keys: re
 
 const EVERY_KEY = [...new Set(Object.values(LEVELS).flatMap(({ keys }) => keys))];
 
-/** Reports unknown keys, and keys without effect at their place. */
-export function checkKeys(log: ProblemLog, mapping: YamlMapping, path: string, level: Level): void {
-  const known = LEVELS[level].keys;
+/** Reports unknown keys, and keys without effect at their place; `also` lists further ones that it may have. */
+export function checkKeys(
+  log: ProblemLog,
+  mapping: YamlMapping,
+  path: string,
+  level: Level,
+  also: readonly string[] = [],
+): void {
+  const known = [...LEVELS[level].keys, ...also];
   for (const [key, { offset, value }] of mapping.entries) {
     if (known.includes(key)) continue;
     const places = Object.values(LEVELS).filter(({ keys }) => keys.includes(key)).map(({ place }) => place);

@@ -18,17 +18,19 @@ interface RateQuota {
   readonly isPerSecond: boolean;
 }
 
-/** The limit of a rule as a quota; `shadowMode` is that of all rules. */
+/** The limit of a rule as a quota; `shadowMode` is that of all rules. Of several windows, the lowest rate and burst hold in all. */
 export function quotaLimit(limit: RateLimit | undefined, shadowMode = false): QuotaLimit {
   if (limit === undefined || limit.unlimited) return { kind: "allow", shadowPerSecond: undefined };
-  const { requestsPerUnit, windowSeconds, conditional } = limit;
-  const isConcurrency = conditional?.algorithm === "concurrency";
-  const perSecond = requestsPerUnit / windowSeconds;
+  const windows = limit.windows?.limits ?? [limit];
+  const isConcurrency = limit.conditional?.algorithm === "concurrency";
+  const perSecond = Math.min(...windows.map((window) => window.requestsPerUnit / window.windowSeconds));
   if (limit.shadowMode || shadowMode) {
     return { kind: "allow", shadowPerSecond: isConcurrency ? undefined : perSecond };
   }
   if (isConcurrency) return { kind: "impossible" };
-  if (requestsPerUnit === 0) return { kind: "deny" };
-  const burst = conditional?.capacity ?? requestsPerUnit;
-  return { kind: "rate", perSecond, burst, isPerSecond: limit.unit === "SECOND" };
+  if (perSecond === 0) return { kind: "deny" };
+  const burst = Math.min(
+    ...windows.map(({ conditional, requestsPerUnit }) => conditional?.capacity ?? requestsPerUnit),
+  );
+  return { kind: "rate", perSecond, burst, isPerSecond: windows.every(({ unit }) => unit === "SECOND") };
 }

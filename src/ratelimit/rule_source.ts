@@ -47,6 +47,8 @@ export interface RateLimitSource {
   /** Undefined for fixed windows. */
   readonly algorithm?: AlgorithmSource | undefined;
   readonly replaces: readonly { readonly at: Position; readonly path: string; readonly name: string }[];
+  /** The windows after this one in a list `rate_limits`, without names; absent for one window. */
+  readonly further?: readonly RateLimitSource[] | undefined;
 }
 
 /** Several values of a rule: those of a list, or those in which an expression of RE2 is found. */

@@ -1,4 +1,5 @@
 import type { CacheFailureMode } from "./rule_source.ts";
+import type { Unit } from "./units.ts";
 
 /** The counters of one metric key, which are mutable. */
 export interface RuleCounters {
@@ -11,6 +12,16 @@ export interface RuleCounters {
   returnedHits: number;
   /** Descriptors of a domain without rules, which is then the metric key. */
   domainNotFound: number;
+  /** Of a rule with several windows: the refused hits of each unit; undefined until there are some. */
+  overLimitPer: Map<Unit, number> | undefined;
+}
+
+/** Adds the hits that the windows of a rule refused. */
+export function addRefusals(counters: RuleCounters, refusals: ReadonlyMap<Unit, number>): void {
+  for (const [unit, hits] of refusals) {
+    counters.overLimitPer ??= new Map();
+    counters.overLimitPer.set(unit, (counters.overLimitPer.get(unit) ?? 0) + hits);
+  }
 }
 
 /** The counters of the service. */

@@ -3,7 +3,12 @@ import { systemClock } from "../base/clock.ts";
 import type { RulesProvider, RuleTexts } from "../config/provider.ts";
 import { type AcceptedRules, healthErrors, type LoadResult, startRules } from "../config/rules_loader.ts";
 import { createRuleWorker, createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
-import { eventsUnsent, fixedWindowsOnly, oneSourcePerDomain } from "../settings/rule_support.ts";
+import {
+  eventsUnsent,
+  fixedWindowsOnly,
+  oneSourcePerDomain,
+  separateWindows,
+} from "../settings/rule_support.ts";
 import { errorTexts } from "../base/problem.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";
 import type { Settings } from "../settings/table.ts";
@@ -115,6 +120,7 @@ function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
     watchRoot: settings.RUNTIME_WATCH_ROOT,
     oneSourcePerDomain: oneSourcePerDomain(settings.MERGE_DOMAIN_CONFIG),
     fixedWindowsOnly: fixedWindowsOnly(settings.BACKEND_TYPE),
+    separateWindows: separateWindows(settings),
     eventsUnsent: eventsUnsent(settings.WEBHOOK_STORE),
     calendarMonths: settings.USE_CALENDAR_MONTH_RATE_LIMIT,
     // The worker uses the clock of the machine, whatever the clock of the decisions is.

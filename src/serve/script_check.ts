@@ -1,7 +1,8 @@
 import { errorText } from "../base/error_text.ts";
 import { bucketLimit } from "../ratelimit/algorithms/bucket.ts";
+import type { ConditionalLimit } from "../ratelimit/algorithms/conditional_limit.ts";
 import { sliceLimit } from "../ratelimit/algorithms/slices.ts";
-import type { ConditionalHit } from "../ratelimit/decision/counter_cache.ts";
+import type { AnyHit } from "../ratelimit/decision/counter_cache.ts";
 import type { RateLimit, Rules } from "../ratelimit/rules/rules.ts";
 import { countsOf, takeHits } from "../ratelimit/decision/take_hits.ts";
 import type { OpenCache } from "./cache.ts";
@@ -14,6 +15,8 @@ const LIMITS = {
   bucket: bucketLimit({ burst: 1_000, hitsPerUnit: 1_000, unitSeconds: 1 }),
   leases: { kind: "leases", limit: 1_000, leaseUs: 1_000_000 },
 } as const;
+/** Windows that are taken together, each of which has its kind of limit. */
+const JOINT = { limits: [LIMITS.slices, LIMITS.bucket] };
 const EXPIRES_IN_SECONDS = 2;
 /** Errors that a server does not get over by itself. */
 const REFUSED = /\b(?:NOPERM|NOSCRIPT|ERR) /;
@@ -30,9 +33,9 @@ export function checkingScripts(
 ): ApplyRules {
   if (settings.BACKEND_TYPE !== "kv") return apply;
   const tried = new Set<string>();
-  const tryOne = async (name: string, hit: ConditionalHit, limits: readonly RateLimit[]) => {
+  const tryOne = async (name: string, hits: readonly AnyHit[], limits: readonly RateLimit[]) => {
     try {
-      countsOf(await takeHits(cache, [hit]));
+      countsOf(await takeHits(cache, hits));
     } catch (error) {
       const reason = errorText(error);
       if (!REFUSED.test(reason)) return void tried.delete(name);
@@ -47,22 +50,23 @@ export function checkingScripts(
     await ready;
     const limits = unchecked?.limits ?? [];
     unchecked = undefined;
-    const groups = Map.groupBy(
-      limits.filter(({ conditional }) => conditional !== undefined),
-      ({ conditional, unit }) => `${conditional?.limit.kind}_${unit === "SECOND" ? "second" : "other"}`,
-    );
+    const groups = Map.groupBy(limits, (limit) => {
+      const kind = scriptOf(limit, settings);
+      return kind === undefined ? undefined : `${kind}_${limit.unit === "SECOND" ? "second" : "other"}`;
+    });
     await Promise.all([...groups].map(async ([name, limits]) => {
-      const kind = limits[0]?.conditional?.limit.kind;
-      if (kind === undefined || tried.has(name)) return;
+      const [limit] = limits;
+      const kind = limit === undefined ? undefined : scriptOf(limit, settings);
+      if (name === undefined || kind === undefined || tried.has(name)) return;
       tried.add(name);
+      const shared = { addend: 1, expiresInSeconds: EXPIRES_IN_SECONDS, perSecond: limit?.unit === "SECOND" };
       const key = `${settings.CACHE_KEY_PREFIX}script_check_${name}`;
-      const perSecond = limits[0]?.unit === "SECOND";
-      const hit = { key, addend: 1, expiresInSeconds: EXPIRES_IN_SECONDS, perSecond };
-      await tryOne(
-        name,
-        kind === "leases" ? { ...hit, limit: LIMITS[kind], holder: "" } : { ...hit, limit: LIMITS[kind] },
-        limits,
-      );
+      const hits = kind === "joint"
+        ? JOINT.limits.map((limit, index) => ({ ...shared, key: `{${key}}_${index}`, limit, joint: JOINT }))
+        : kind === "leases"
+        ? [{ ...shared, key, limit: LIMITS[kind], holder: "" }]
+        : [{ ...shared, key, limit: LIMITS[kind] }];
+      await tryOne(name, hits, limits);
     }));
   };
   return (rules, texts) => {
@@ -71,4 +75,13 @@ export function checkingScripts(
     if (!isWaiting) void check();
     return apply(rules, texts);
   };
+}
+
+/** The script that a limit requires, if any. */
+function scriptOf(
+  { windows, conditional }: RateLimit,
+  { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: stops }: ServiceParts["settings"],
+): ConditionalLimit["kind"] | "joint" | undefined {
+  if (windows === undefined) return conditional?.limit.kind;
+  return windows.isConditional || stops ? "joint" : undefined;
 }

@@ -4,7 +4,7 @@ import { uiLiveRoute, uiRoutes } from "../http/routes/ui_routes.ts";
 import type { OpenRules, RulesStatus } from "./rules.ts";
 import { problemText } from "../base/problem.ts";
 import type { RateLimit } from "../ratelimit/rules/rules.ts";
-import { limitText } from "../ratelimit/rules/rules_text.ts";
+import { windowsText } from "../ratelimit/rules/rules_text.ts";
 import type { RateLimitService } from "../ratelimit/decision/service.ts";
 import type { StatsStore } from "../stats/store.ts";
 import { BUCKET_BOUNDS_MS } from "../stats/timer.ts";
@@ -116,7 +116,7 @@ function shownRules({ rules, ruleCounts }: OpenUiOptions["service"]): RuleStatis
       const count = ruleCounts?.at(index);
       return {
         name: limit.rule?.fullKey ?? "",
-        limit: limitText(limit),
+        limit: windowsText(limit),
         at: positionOf(limit),
         shadowMode: limit.shadowMode,
         quotaMode: limit.quotaMode,

@@ -10,6 +10,40 @@ export function fixedWindowsOnly(backend: string | undefined): string | undefine
     "or set BACKEND_TYPE to kv or memory";
 }
 
+/** The settings that decide which windows of a rule are counted together. */
+interface WindowSettings {
+  readonly BACKEND_TYPE: string | undefined;
+  readonly KV_PERSECOND: boolean;
+  readonly STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: boolean;
+}
+
+/** Windows of one rule that are not counted together, as the checks of rules take them. */
+interface SeparateWindows {
+  readonly why: string;
+  readonly ofFixedWindows: boolean;
+  readonly perSecond: boolean;
+}
+
+/** Which lists of windows these settings cannot count together; undefined if they can count all. */
+export function separateWindows(settings: WindowSettings): SeparateWindows | undefined {
+  const ofFixedWindows = settings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT;
+  const reason = ofFixedWindows
+    ? "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"
+    : "an algorithm other than fixed_window";
+  if (settings.BACKEND_TYPE === "mc") {
+    const why =
+      `with ${reason}, a hit counts in all windows or in none, which memcached (BACKEND_TYPE=mc) cannot do; ` +
+      "use rate_limit with one window, or set BACKEND_TYPE to kv or memory";
+    // Other algorithms are reported at their own place.
+    return ofFixedWindows ? { why, ofFixedWindows, perSecond: false } : undefined;
+  }
+  if (settings.BACKEND_TYPE !== "kv" || !settings.KV_PERSECOND) return undefined;
+  const why =
+    `with ${reason}, a hit counts in all windows or in none, but KV_PERSECOND counts those per second on ` +
+    "another server; use two rules, fixed windows, or KV_PERSECOND=false";
+  return { why, ofFixedWindows, perSecond: true };
+}
+
 /** Why this back end has no quotas that clients enforce, and what to do; undefined if it does. */
 export function quotasRefused(backend: string | undefined): string | undefined {
   if (backend !== "mc") return undefined;

@@ -37,6 +37,11 @@ export const SERVICE_METRICS = {
   },
 } satisfies MetricGroup;
 
+/** The name of the hits that windows of this unit refused, of a rule with several windows. */
+export function overLimitPer(unit: string): string {
+  return `over_limit_per_${unit.toLowerCase()}`;
+}
+
 /** Metrics of each rule, behind its metric key. */
 export const RULE_METRICS = {
   total_hits: counter("hits", "All hits, including those of calls that failed later."),
@@ -50,7 +55,18 @@ export const RULE_METRICS = {
     "descriptors",
     "Descriptors of a domain without rules; the domain is the metric key.",
   ),
+  over_limit_per_second: overPer("second"),
+  over_limit_per_minute: overPer("minute"),
+  over_limit_per_hour: overPer("hour"),
+  over_limit_per_day: overPer("day"),
+  over_limit_per_week: overPer("week"),
+  over_limit_per_month: overPer("month"),
+  over_limit_per_year: overPer("year"),
 };
+
+function overPer(unit: string): ReturnType<typeof counter> {
+  return counter("hits", `Hits over the limit per ${unit} of a rule with several windows.`);
+}
 
 /** The group of a metric key. */
 export function ruleMetrics(metricKey: string): MetricGroup<typeof RULE_METRICS> {

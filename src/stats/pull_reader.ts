@@ -26,6 +26,8 @@ export interface PullRules {
 
 /** A limit of a loaded rule. */
 interface PullLimit {
+  /** Its windows, if it has several. */
+  readonly windows: { readonly limits: readonly PullLimit[] } | undefined;
   readonly requestsPerUnit: number;
   /** Absent for a rule without a limit. */
   readonly unit: string | undefined;
@@ -104,7 +106,11 @@ export class PullReader {
         families.add({ name: one.name, kind, help: one.help }, one.labels, value * one.scale);
       });
     }
-    if (native) await inTurns(rules.limits, (limit) => addLimit(families, limit, domains));
+    if (native) {
+      await inTurns(rules.limits, (limit) => {
+        for (const window of limit.windows?.limits ?? [limit]) addLimit(families, window, domains);
+      });
+    }
     addProcessMetrics(families, this.startedAtSeconds);
     return families;
   }

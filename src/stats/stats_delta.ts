@@ -1,4 +1,4 @@
-import { RULE_COUNTERS, type RuleDelta, type StatsStore } from "./store.ts";
+import { addCounters, type RuleDelta, type StatsStore } from "./store.ts";
 import type { TimerDelta } from "./timer.ts";
 
 /** The additions of one thread to the statistics of the process. */
@@ -69,7 +69,7 @@ export class StatsMerger {
     for (const { metricKey, domain, isOther, counts } of rules) {
       // The thread has counted the overflow of `other`.
       const sums = this.#store.rule(metricKey, domain, isOther ? 0 : 1);
-      for (const name of RULE_COUNTERS) sums[name] += counts[name];
+      addCounters(sums, counts);
     }
   }
 

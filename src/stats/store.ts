@@ -7,8 +7,19 @@ import {
   type NamedMetric,
   namedMetrics,
 } from "../base/metrics.ts";
-import type { RuleCounters, ServiceCounters, StatsSink } from "../ratelimit/stats_sink.ts";
-import { methodMetrics, type RULE_METRICS, ruleMetrics, SERVICE_METRICS } from "./declarations.ts";
+import {
+  addRefusals,
+  type RuleCounters,
+  type ServiceCounters,
+  type StatsSink,
+} from "../ratelimit/stats_sink.ts";
+import {
+  methodMetrics,
+  overLimitPer,
+  type RULE_METRICS,
+  ruleMetrics,
+  SERVICE_METRICS,
+} from "./declarations.ts";
 import { Timer, type TimerOptions } from "./timer.ts";
 
 /** Longest metric key of a request that gets its own counters. */
@@ -167,6 +178,7 @@ export class StatsStore implements StatsSink {
         if (RULE_COUNTERS.every((name) => counters[name] === 0)) continue;
         yield { metricKey, domain: this.#domainOf(metricKey, isOther), isOther, counts: { ...counters } };
         for (const name of RULE_COUNTERS) counters[name] = 0;
+        counters.overLimitPer = undefined;
       }
     }
   }
@@ -245,7 +257,7 @@ export class StatsStore implements StatsSink {
     // A rule may have the key `other`.
     if (counters === other) return;
     this.#byName.delete(sanitizeStatName(metricKey));
-    for (const name of RULE_COUNTERS) other[name] += counters[name];
+    addCounters(other, counters);
   }
 
   #create(metricKey: string, byKey = this.#byKey): RuleCounters {
@@ -302,11 +314,12 @@ function ruleEntries(name: string, counters: RuleCounters): [string, number][] {
   add("within_limit", counters.withinLimit);
   add("shadow_mode", counters.shadowMode);
   add("over_limit_with_local_cache", counters.overLimitWithLocalCache);
+  for (const [unit, hits] of counters.overLimitPer ?? []) entries.push([prefix + overLimitPer(unit), hits]);
   return entries;
 }
 
 /** The counters of a metric key. */
-export const RULE_COUNTERS = [
+const RULE_COUNTERS = [
   "totalHits",
   "overLimit",
   "nearLimit",
@@ -327,7 +340,14 @@ function emptyCounters(): RuleCounters {
     overLimitWithLocalCache: 0,
     returnedHits: 0,
     domainNotFound: 0,
+    overLimitPer: undefined,
   };
+}
+
+/** Adds the counts of a metric key to those of another one, or of another thread. */
+export function addCounters(sums: RuleCounters, counts: RuleCounters): void {
+  for (const name of RULE_COUNTERS) sums[name] += counts[name];
+  if (counts.overLimitPer !== undefined) addRefusals(sums, counts.overLimitPer);
 }
 
 /** The statistics of one method's calls. */

@@ -1,10 +1,11 @@
 import { shownText } from "../base/byte_text.ts";
 import {
-  type AnyHit,
   type Caller,
   type CounterCache,
   type CountReceiver,
   isConditional,
+  isJoint,
+  type TakenHit,
 } from "../ratelimit/decision/counter_cache.ts";
 import type { Decision } from "../ratelimit/decision.ts";
 import type { RateLimitRequest } from "../ratelimit/request.ts";
@@ -123,10 +124,12 @@ class Trip {
   }
 
   /** A receiver that notes the outcome of a hit first. */
-  receiverOf(hit: AnyHit, hits: number, receiver: CountReceiver): CountReceiver {
+  receiverOf(hit: TakenHit, hits: number, receiver: CountReceiver): CountReceiver {
     this.#hits++;
     const isApart = this.#traced.perSecond && hit.perSecond;
-    this.#commands[isApart ? "perSecond" : "main"] += isConditional(hit) || hits === 0 ? 1 : COMMANDS_OF_ADD;
+    this.#commands[isApart ? "perSecond" : "main"] += isJoint(hit) || isConditional(hit) || hits === 0
+      ? 1
+      : COMMANDS_OF_ADD;
     return {
       counted: (count) => {
         this.#end();

@@ -1,6 +1,7 @@
 import { assertEquals, assertRejects } from "#assert";
 import type { CounterCache, Hit } from "../../src/ratelimit/decision/counter_cache.ts";
 import { CONDITIONAL_CASES } from "./conditional_counter_cases.ts";
+import { JOINT_CASES } from "./joint_counter_cases.ts";
 import { LEASE_CASES } from "./lease_counter_cases.ts";
 import { needs, type Tool } from "../harness/tools.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
@@ -46,7 +47,9 @@ export function counterCacheContract(
   Deno.test(needs(tools, `counter cache ${name}`), async (test) => {
     const fixture = await open();
     try {
-      const cases = fixture.cache.isConditional ? { ...CASES, ...CONDITIONAL_CASES, ...LEASE_CASES } : CASES;
+      const cases = fixture.cache.isConditional
+        ? { ...CASES, ...CONDITIONAL_CASES, ...LEASE_CASES, ...JOINT_CASES }
+        : CASES;
       for (const [title, run] of Object.entries(cases)) {
         await test.step(title, () => run(fixture.cache, { ...traits, stored: fixture.stored }));
       }

@@ -1,5 +1,5 @@
 import { errorText } from "../../base/error_text.ts";
-import type { AnyHit, Counter, CounterCache } from "../../ratelimit/decision/counter_cache.ts";
+import type { Counter, CounterCache, TakenHit } from "../../ratelimit/decision/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import { kvCounterOf, type KvTake } from "./counters.ts";
 import { KvNode, type KvNodeOptions } from "./node.ts";
@@ -24,7 +24,7 @@ export class KvCache extends KvNode implements CounterCache {
     this.#address = options.address;
   }
 
-  counterOf(hit: AnyHit): Counter {
+  counterOf(hit: TakenHit): Counter {
     return kvCounterOf(hit, this.#take);
   }
 

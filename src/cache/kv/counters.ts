@@ -1,21 +1,26 @@
-import type { ConditionalLimit } from "../../ratelimit/algorithms/conditional_limit.ts";
+import type { ConditionalLimit, JointLimits } from "../../ratelimit/algorithms/conditional_limit.ts";
 import {
-  type AnyHit,
   type Caller,
   type ConditionalHit,
   type Counter,
   type CountReceiver,
   type Hit,
   isConditional,
+  isJoint,
+  type JointHit,
+  type TakenHit,
 } from "../../ratelimit/decision/counter_cache.ts";
 import { MAX_DURATION_SECONDS } from "../../ratelimit/decision/window.ts";
 import { type Ask, NodeCounter } from "../hit_batch.ts";
 
-/** A counter of either kind. */
-export type KvCounter = KvWindowCounter | KvConditionalCounter;
+/** A counter of any kind. */
+export type KvCounter = KvWindowCounter | KvScriptCounter;
+
+/** A counter that a script takes hits of. */
+export type KvScriptCounter = KvConditionalCounter | KvJointCounter;
 
 /** Hits of such a counter. */
-export type KvAsk = Ask<KvWindowCounter> | Ask<KvConditionalCounter>;
+export type KvAsk = Ask<KvWindowCounter> | Ask<KvScriptCounter>;
 
 /** Takes hits of a counter, on the node that has it. */
 export type KvTake = (
@@ -28,7 +33,8 @@ export type KvTake = (
 const NOTHING = new Uint8Array(0);
 
 /** The counter of a hit. */
-export function kvCounterOf(hit: AnyHit, take: KvTake): KvCounter {
+export function kvCounterOf(hit: TakenHit, take: KvTake): KvCounter {
+  if (isJoint(hit)) return new KvJointCounter(hit, take);
   return isConditional(hit) ? new KvConditionalCounter(hit, take) : new KvWindowCounter(hit, take);
 }
 
@@ -71,6 +77,31 @@ export class KvConditionalCounter implements Counter {
     this.limit = hit.limit;
     this.holder = "holder" in hit ? hit.holder : undefined;
     this.expiresInSeconds = Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS);
+    this.#take = take;
+  }
+
+  take(hits: number, caller: Caller | undefined, receiver: CountReceiver): void {
+    this.#take(this, hits, caller, receiver);
+  }
+}
+
+/** The counters of several windows, which are on one node. */
+export class KvJointCounter implements Counter {
+  /** Of all windows, which no other counter has; a cluster finds the node by its tag. */
+  readonly key: string;
+  readonly limit: JointLimits;
+  readonly keys: readonly string[];
+  readonly expiresInSeconds: readonly number[];
+  readonly holder = undefined;
+  readonly #take: KvTake;
+  /** Of a cluster; absent until it is computed. */
+  slot: number | undefined = undefined;
+
+  constructor({ joint, windows }: JointHit, take: KvTake) {
+    this.keys = windows.map((window) => window.key);
+    this.key = this.keys.join("\n");
+    this.limit = joint;
+    this.expiresInSeconds = windows.map((window) => Math.min(window.expiresInSeconds, MAX_DURATION_SECONDS));
     this.#take = take;
   }
 

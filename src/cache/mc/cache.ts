@@ -1,10 +1,11 @@
 import type { HostAndPort } from "../../base/host_port.ts";
 import type { Metrics } from "../../base/metrics.ts";
 import {
-  type AnyHit,
   type Counter,
   type CounterCache,
   isConditional,
+  isJoint,
+  type TakenHit,
 } from "../../ratelimit/decision/counter_cache.ts";
 import { CacheError } from "../../ratelimit/errors.ts";
 import type { MC_METRICS } from "../metrics.ts";
@@ -75,8 +76,8 @@ export class McCache implements CounterCache {
     return this.#choice.metrics;
   }
 
-  counterOf(hit: AnyHit): Counter {
-    if (isConditional(hit)) return NO_CONDITIONAL_COUNTER;
+  counterOf(hit: TakenHit): Counter {
+    if (isJoint(hit) || isConditional(hit)) return NO_CONDITIONAL_COUNTER;
     return new McCounter(hit, storedMcKey(hit.key, this.#options.digestPrefix), this.#take);
   }
 

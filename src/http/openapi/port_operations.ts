@@ -75,6 +75,24 @@ export const CALLER_OPERATIONS = {
 
 const ENTRY = objectSchema({ key: textSchema("The key."), value: textSchema("The value.") });
 
+const AMOUNT: SchemaProperties = {
+  requestsPerUnit: integerSchema("The limit."),
+  unit: choiceSchema(UNIT_NAMES, "The unit of the window."),
+  windowSeconds: integerSchema("The length of the window."),
+  timezone: textSchema("The time zone of the calendar that windows follow, if they follow one."),
+  algorithm: choiceSchema(ALGORITHMS, "Absent for a fixed window."),
+  burst: integerSchema("Hits that a token bucket holds."),
+  maxInFlight: integerSchema("The maximum in flight of a `concurrency` limit."),
+  leaseSeconds: integerSchema("Lease of a concurrency limit, in seconds."),
+  identifiedBy: textSchema("The key whose value names each hit in flight; absent if none does."),
+};
+const COUNTER: SchemaProperties = {
+  cacheKey: textSchema("The name of the counter in the cache."),
+  windowEnds: timeSchema("End time of a fixed window."),
+  used: integerSchema("Hits that count now: in the window, taken from the bucket, or in flight."),
+  remaining: integerSchema("Hits that can pass now."),
+};
+
 /** Schemas of the debug port, by name. */
 export const DEBUG_SCHEMAS: SchemaProperties = {
   Explanation: objectSchema({
@@ -99,15 +117,7 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
     }, {
       rule: textSchema("The full name of the rule."),
       name: textSchema("The name of the limit."),
-      requestsPerUnit: integerSchema("The limit."),
-      unit: choiceSchema(UNIT_NAMES, "The unit of the window."),
-      windowSeconds: integerSchema("The length of the window."),
-      timezone: textSchema("The time zone of the calendar that windows follow, if they follow one."),
-      algorithm: choiceSchema(ALGORITHMS, "Absent for a fixed window."),
-      burst: integerSchema("Hits that a token bucket holds."),
-      maxInFlight: integerSchema("The maximum in flight of a `concurrency` limit."),
-      leaseSeconds: integerSchema("Lease of a concurrency limit, in seconds."),
-      identifiedBy: textSchema("The key whose value names each hit in flight; absent if none does."),
+      ...AMOUNT,
       events: listSchema(choiceSchema(LIMIT_EVENTS, "An event."), "Events that the rule reports."),
       eventsRedact: choiceSchema(REDACTIONS, "Content of events instead of values."),
     }),
@@ -118,10 +128,11 @@ export const DEBUG_SCHEMAS: SchemaProperties = {
       }),
       "Rules that replace the limit.",
     ),
-    cacheKey: textSchema("The name of the counter in the cache."),
-    windowEnds: timeSchema("End time of a fixed window."),
-    used: integerSchema("Hits that count now: in the window, taken from the bucket, or in flight."),
-    remaining: integerSchema("Hits that can pass now."),
+    ...COUNTER,
+    windows: listSchema(
+      objectSchema({}, { ...AMOUNT, ...COUNTER }),
+      "The windows of a limit with several, in place of its amount, its key and its end.",
+    ),
   }),
   ExplainedLevel: objectSchema({
     entry: ENTRY,

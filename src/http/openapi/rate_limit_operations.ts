@@ -82,6 +82,14 @@ const RULE: SchemaProperties = {
     "The time zone of the calendar that windows follow; absent for windows of one length.",
   ),
 };
+/** Of a rule with several windows. */
+function windowsOf(schema: string): JsonSchema {
+  return listSchema(
+    schemaOf(schema),
+    "All windows of the rule; the fields next to it are those of the tightest.",
+  );
+}
+
 const UNLIMITED = objectSchema({
   limited: { type: "boolean", enum: [false] },
   reason: choiceSchema(
@@ -167,12 +175,15 @@ export const RATE_LIMIT_SCHEMAS: SchemaProperties = {
       { pattern: "^[0-9]+s$" },
     ),
   }),
-  Counter: { anyOf: [objectSchema(LIMITED, { ...RULE, unit: UNIT }), UNLIMITED] },
+  Counter: {
+    anyOf: [objectSchema(LIMITED, { ...RULE, unit: UNIT, windows: windowsOf("Counter") }), UNLIMITED],
+  },
   ResetCounter: {
     anyOf: [
       objectSchema({ ...LIMITED, usedBefore: integerSchema("Hits before the reset.", { minimum: 0 }) }, {
         ...RULE,
         unit: UNIT,
+        windows: windowsOf("ResetCounter"),
       }),
       UNLIMITED,
     ],

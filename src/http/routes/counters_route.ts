@@ -79,14 +79,16 @@ export function counterRoutes(options: CounterRouteOptions): readonly Route[] {
 /** Nothing is used now; `usedBefore` keeps what was. */
 function afterReset(state: CounterState): unknown {
   if (!state.limited) return state;
-  const { used, ...rest } = state;
-  return { ...rest, used: 0, remaining: state.burst ?? state.limit, usedBefore: used };
+  const { used, windows, ...rest } = state;
+  const after = { ...rest, used: 0, remaining: state.burst ?? state.limit, usedBefore: used };
+  return windows === undefined ? after : { ...after, windows: windows.map(afterReset) };
 }
 
 /** For the log: rules by their names, and nothing that the caller sent. */
 function factsOf(states: readonly CounterState[]): Readonly<Record<string, unknown>> {
   const limited = states.filter((state) => state.limited);
   const rules = [...new Set(limited.flatMap(({ rule }) => rule ?? []))];
-  const counters = new Set(limited.map(({ cacheKey }) => cacheKey)).size;
+  const counters =
+    new Set(limited.flatMap((state) => state.windows ?? [state]).map(({ cacheKey }) => cacheKey)).size;
   return { counters, rules: rules.slice(0, MAX_LOGGED_RULES).join(", ") };
 }

@@ -48,7 +48,9 @@ async function answer(call: Call, options: ExplainRouteOptions): Promise<Respons
       ? await countsOf(plan, options.explainer)
       : { counts: HIDDEN, usage: [] };
     const descriptors = explanation.descriptors.map((descriptor, index) => {
-      return { ...descriptor, ...shown.usage[index] };
+      const { windows: usages, ...usage } = shown.usage[index] ?? {};
+      const windows = descriptor.windows?.map((window, at) => ({ ...window, ...usages?.[at] }));
+      return { ...descriptor, ...usage, ...(windows === undefined ? {} : { windows }) };
     });
     const body = JSON.stringify({ ...explanation, counts: shown.counts, descriptors }, undefined, 2);
     return new Response(`${body}\n`, { headers: { "content-type": "application/json" } });

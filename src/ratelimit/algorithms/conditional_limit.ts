@@ -9,6 +9,11 @@ export type ConditionalLimit = StateLimit | LeaseLimit;
 /** One whose counters are a few numbers each. */
 export type StateLimit = SliceLimit | BucketLimit;
 
+/** Limits whose hits are taken together, all or none: conditional ones, and the most hits in fixed windows. */
+export interface JointLimits {
+  readonly limits: readonly (StateLimit | number)[];
+}
+
 /** The longest expiry of a counter: one that takes longer to become free is forgotten earlier. */
 const MAX_SECONDS = 100 * 31_536_000;
 

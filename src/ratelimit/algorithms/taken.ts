@@ -13,6 +13,11 @@ export interface Taken {
   readonly retryMs: number;
   /** Milliseconds until all of the limit is free, if nothing more is taken. */
   readonly freeMs: number;
+  /**
+   * Of hits in several windows: the outcome in each, as if it were alone; all else is that of the first. Times of fixed
+   * windows are 0.
+   */
+  readonly windows?: readonly Taken[] | undefined;
 }
 
 /** The count after a hit, or what became of a conditional one. */

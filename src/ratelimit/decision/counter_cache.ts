@@ -1,4 +1,4 @@
-import type { ConditionalLimit, StateLimit } from "../algorithms/conditional_limit.ts";
+import type { ConditionalLimit, JointLimits, StateLimit } from "../algorithms/conditional_limit.ts";
 import type { LeaseLimit } from "../algorithms/leases.ts";
 import type { Counted } from "../algorithms/taken.ts";
 
@@ -13,6 +13,8 @@ export interface Hit {
   readonly expiresInSeconds: number;
   /** True for a limit per second, which may have its own cache. */
   readonly perSecond: boolean;
+  /** Of the hits of one list, which follow each other and are taken together. */
+  readonly joint?: JointLimits | undefined;
 }
 
 /** Hits that count only if all of them pass the limit. */
@@ -26,6 +28,18 @@ interface ConditionalTake {
   /** Expiry in a shared cache, in seconds: until all is free again at the latest, and the jitter. */
   readonly expiresInSeconds: number;
   /** True for a limit per second, which may have its own cache. */
+  readonly perSecond: boolean;
+  /** Of the hits of one list, which follow each other and are taken together. */
+  readonly joint?: JointLimits | undefined;
+}
+
+/** Hits of several windows that count in all of them or in none. */
+export interface JointHit {
+  /** That of the first. */
+  readonly key: string;
+  readonly joint: JointLimits;
+  /** In the order of the limits. */
+  readonly windows: readonly AnyHit[];
   readonly perSecond: boolean;
 }
 
@@ -47,6 +61,14 @@ export type AnyHit = Hit | ConditionalHit;
 /** True for a hit that is not in a fixed window. */
 export function isConditional(hit: AnyHit): hit is ConditionalHit {
   return "limit" in hit;
+}
+
+/** Hits of one counter, or of several that are taken together. */
+export type TakenHit = AnyHit | JointHit;
+
+/** True for hits of several windows. */
+export function isJoint(hit: TakenHit): hit is JointHit {
+  return "windows" in hit;
 }
 
 /** The caller that waits for counts; the same object for all hits that are taken together. */
@@ -74,7 +96,8 @@ export interface Counter {
   /**
    * Takes hits: a conditional counter all of them or none, by the clock of the cache. 0 only reads, and a negative number
    * gives back, down to 0. Neither creates a counter; a missing one is 0. Takes of one key count in their order, and takes
-   * in one turn are sent together.
+   * in one turn are sent together. That of several windows gives the outcome in each: 0 asks whether one hit would pass in
+   * all of them.
    */
   take(hits: number, caller: Caller | undefined, receiver: CountReceiver): void;
 }
@@ -85,8 +108,11 @@ export interface CounterCache {
   readonly isConditional: boolean;
   /** True if receivers are called before `take` returns. */
   readonly isImmediate: boolean;
-  /** The counter of a hit, whose addend is not counted. Throws `InvalidRequestError` for a key that it cannot store. */
-  counterOf(hit: AnyHit): Counter;
+  /**
+   * The counter of a hit, whose addend is not counted. Throws `InvalidRequestError` for a key that it cannot store. Hits of
+   * several windows have one counter; a cache without conditional counters has none for them.
+   */
+  counterOf(hit: TakenHit): Counter;
   /** Throws `CacheError`. */
   remove(keys: readonly string[]): Promise<void>;
   /** Closes connections and timers; called last. */

@@ -2,47 +2,20 @@ import type { Code, Decision, DescriptorStatus, Header } from "../decision.ts";
 import { responseHeaders } from "./headers.ts";
 import { dynamicMetadata } from "./metadata.ts";
 import { addFacts, type LimitFact } from "./limit_events.ts";
-import type { ConditionalLimit } from "../algorithms/conditional_limit.ts";
-import type { Counted, Taken } from "../algorithms/taken.ts";
-import { isConditional } from "./counter_cache.ts";
-import { isQuota, type Plan, type PlannedDescriptor } from "./plan.ts";
+import type { Counted } from "../algorithms/taken.ts";
+import { type OverLimitKey, overLimitKeyOf, statsOf, statusOf } from "./decide_count.ts";
+import { type DecidedWindows, decideWindows } from "./decide_windows.ts";
+import { isQuota, type Plan } from "./plan.ts";
 import { hasHeaders, type Policy } from "./policy.ts";
-import { NO_STATS, type RuleStats, ruleStats } from "../rules/rule_stats.ts";
-import type { RateLimit } from "../rules/rules.ts";
-import { secondsUntilReset, wholeSeconds } from "./window.ts";
-
-/** In place of a count: the local cache knows that the key is over its limit. */
-export const OVER_LIMIT_LOCALLY = -1;
-/** In place of a count: the cache failed and the descriptor is allowed. */
-export const ALLOWED_UNCOUNTED = -Infinity;
-/** In place of a count: the cache failed and the descriptor is denied. */
-export const DENIED_UNCOUNTED = Infinity;
-
-/** The largest `uint32`. */
-const UNLIMITED_REMAINING = 4_294_967_295;
-
-/** A key that is over its limit, for the local cache. */
-export interface OverLimitKey {
-  readonly key: string;
-  readonly count: number;
-  /** Seconds since the epoch; of a conditional hit, undefined. */
-  readonly windowEnd: number | undefined;
-  /** Of a conditional hit. */
-  readonly limit: ConditionalLimit | undefined;
-  /** Milliseconds until one hit would pass, of a conditional hit. */
-  readonly retryMs: number;
-}
-
-/** The answer to a conditional hit whose key the local cache knows. */
-export interface KnownRefusal extends Taken {
-  readonly isKnown: true;
-}
+import type { RuleStats } from "../rules/rule_stats.ts";
 
 /** A decision and its effects. */
 export interface Outcome {
   readonly decision: Decision;
   /** One per descriptor; undefined without a limit. */
   readonly stats: readonly (RuleStats | undefined)[];
+  /** By descriptor, of those with several windows; undefined without any. */
+  readonly windows: readonly (DecidedWindows | undefined)[] | undefined;
   /** True if global shadow mode changed the overall code to OK. */
   readonly globalShadow: boolean;
   readonly overLimitKeys: readonly OverLimitKey[];
@@ -50,14 +23,15 @@ export interface Outcome {
   readonly facts: readonly LimitFact[];
 }
 
-/** Decides a plan. `counts` has the count after the hits, or one of the values above, for each counted descriptor. */
+/** Decides a plan. `counts` has the count after the hits, or one of the values above, for all that it counts. */
 export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, nowSeconds: number): Outcome {
   const { descriptors } = plan;
   const statuses: DescriptorStatus[] = [];
   const stats: (RuleStats | undefined)[] = [];
+  let windows: DecidedWindows[] | undefined;
   let overLimitKeys: OverLimitKey[] = NO_KEYS;
   let facts: LimitFact[] = NO_FACTS;
-  for (let index = 0; index < descriptors.length; index++) {
+  for (let index = 0, at = 0; index < descriptors.length; index++, at++) {
     const planned = descriptors[index];
     const limit = planned?.limit;
     if (planned === undefined || limit === undefined) {
@@ -65,7 +39,26 @@ export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, n
       stats.push(undefined);
       continue;
     }
-    const count = counts[index] ?? 0;
+    if (planned.windows !== undefined) {
+      const decided = decideWindows(
+        planned.windows,
+        counts.slice(at, at + planned.windows.length),
+        policy,
+        nowSeconds,
+      );
+      at += planned.windows.length - 1;
+      (windows ??= [])[index] = decided;
+      statuses.push(decided.status);
+      stats.push(decided.stats);
+      if (facts === NO_FACTS) facts = [];
+      if (overLimitKeys === NO_KEYS) overLimitKeys = [];
+      for (const { planned, count, stats } of decided.reported) {
+        addFacts(facts, { request: plan.request, planned, count, stats }, policy);
+      }
+      for (const key of decided.overLimitKeys) overLimitKeys.push(key);
+      continue;
+    }
+    const count = counts[at] ?? 0;
     statuses.push(statusOf(planned, limit, count, nowSeconds));
     const descriptorStats = statsOf(planned, limit, count, policy);
     stats.push(descriptorStats);
@@ -86,82 +79,11 @@ export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, n
     overallCode: globalShadow ? "OK" : code,
     statuses,
     responseHeadersToAdd: hasHeaders(policy)
-      ? responseHeaders(plan, statuses, { policy, nowSeconds })
+      ? responseHeaders(plan, statuses, { policy, nowSeconds, windows })
       : NO_HEADERS,
     dynamicMetadata: policy.dynamicMetadata ? dynamicMetadata(plan, statuses) : undefined,
   };
-  return { decision, stats, globalShadow, overLimitKeys, facts };
-}
-
-/** True if the local cache knew that the key of a hit is over its limit. */
-export function isKnownOverLimit(count: Counted): boolean {
-  return count === OVER_LIMIT_LOCALLY || (typeof count !== "number" && "isKnown" in count);
-}
-
-/** A refusal of a `concurrency` limit is not remembered: it ends as soon as another instance gives back. */
-function overLimitKeyOf(
-  { hit }: PlannedDescriptor,
-  { requestsPerUnit, conditional }: RateLimit,
-  count: Counted,
-): OverLimitKey | undefined {
-  if (hit === undefined || hit.addend < 0) return undefined;
-  if (typeof count === "number") {
-    if (!(count > requestsPerUnit) || isConditional(hit)) return undefined;
-    return { key: hit.key, count, windowEnd: hit.windowEnd, limit: undefined, retryMs: 0 };
-  }
-  const { granted, retryMs } = count;
-  if (granted || retryMs === 0 || isKnownOverLimit(count)) return undefined;
-  if (conditional === undefined || conditional.algorithm === "concurrency") return undefined;
-  const { capacity, limit } = conditional;
-  return { key: hit.key, count: capacity, windowEnd: undefined, limit, retryMs };
-}
-
-/** The status of a descriptor whose count is known. */
-export function statusOf(
-  planned: Pick<PlannedDescriptor, "hit">,
-  limit: RateLimit,
-  count: Counted,
-  nowSeconds: number,
-): DescriptorStatus {
-  if (planned.hit === undefined || limit.current === undefined) {
-    return { code: "OK", limitRemaining: UNLIMITED_REMAINING };
-  }
-  if (typeof count !== "number") {
-    return {
-      code: count.granted || limit.shadowMode ? "OK" : "OVER_LIMIT",
-      currentLimit: limit.current,
-      limitRemaining: count.available,
-      secondsUntilReset: wholeSeconds(count.granted ? count.freeMs : count.retryMs),
-    };
-  }
-  const over = count === OVER_LIMIT_LOCALLY || count > limit.requestsPerUnit;
-  return {
-    code: over && !limit.shadowMode ? "OVER_LIMIT" : "OK",
-    currentLimit: limit.current,
-    limitRemaining: over || count === ALLOWED_UNCOUNTED ? 0 : limit.requestsPerUnit - count,
-    secondsUntilReset: limit.conditional === undefined
-      ? secondsUntilReset(limit, nowSeconds)
-      : wholeSeconds(limit.windowSeconds * 1_000),
-  };
-}
-
-function statsOf(planned: PlannedDescriptor, limit: RateLimit, count: Counted, policy: Policy): RuleStats {
-  const { hits, negative, hit } = planned;
-  if (hit === undefined || count === ALLOWED_UNCOUNTED || count === DENIED_UNCOUNTED) return NO_STATS;
-  if (negative) return { ...NO_STATS, returnedHits: hits };
-  const { shadowMode } = limit;
-  if (typeof count !== "number" && !count.granted) {
-    const overLimitWithLocalCache = isKnownOverLimit(count) ? hits : 0;
-    return { ...NO_STATS, overLimit: hits, shadowMode: shadowMode ? hits : 0, overLimitWithLocalCache };
-  }
-  return ruleStats({
-    requestsPerUnit: limit.conditional?.capacity ?? limit.requestsPerUnit,
-    nearLimitRatio: policy.nearLimitRatio,
-    after: typeof count === "number" ? count : count.used,
-    hits,
-    fromLocalCache: count === OVER_LIMIT_LOCALLY,
-    shadowMode,
-  });
+  return { decision, stats, windows, globalShadow, overLimitKeys, facts };
 }
 
 function overallCode(plan: Plan, statuses: readonly DescriptorStatus[], policy: Policy): Code {

@@ -1,4 +1,5 @@
 import type { DescriptorStatus, Header } from "../decision.ts";
+import type { DecidedWindows } from "./decide_windows.ts";
 import { isQuota, type Plan } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { Entry } from "../request.ts";
@@ -13,20 +14,30 @@ interface ShownLimit {
   readonly isQuota: boolean;
   /** The length of its current window. */
   readonly windowSeconds: number;
+  /** The other windows of its rule, unless this one is one of those. */
+  readonly others: readonly ShownLimit[];
+}
+
+/** The inputs of headers, in addition to a plan and its statuses. */
+interface HeaderContext {
+  readonly policy: Policy;
+  readonly nowSeconds: number;
+  readonly windows: readonly (DecidedWindows | undefined)[] | undefined;
 }
 
 /** The rate limit headers that the policy enables, of the limit that decides or of all limits. */
 export function responseHeaders(
   plan: Plan,
   statuses: readonly DescriptorStatus[],
-  { policy, nowSeconds }: { readonly policy: Policy; readonly nowSeconds: number },
+  context: HeaderContext,
 ): Header[] {
-  const limits = shownLimits(plan, statuses, policy, nowSeconds);
+  const { policy } = context;
+  const limits = shownLimits(plan, statuses, context);
   const decisive = decisiveOf(limits);
   if (decisive === undefined) return [];
   const { responseHeaders: names, unitHeaders, standardHeaders } = policy;
   const headers: Header[] = [];
-  if (unitHeaders !== undefined) addUnits(headers, limits, unitHeaders);
+  if (unitHeaders !== undefined) addUnits(headers, limits.flatMap(allOf), unitHeaders);
   else if (names !== undefined) addNamed(headers, decisive, names);
   if (standardHeaders) {
     addStandard(headers, unitHeaders === undefined ? [decisive] : atMost(limits, decisive));
@@ -37,18 +48,37 @@ export function responseHeaders(
 function shownLimits(
   plan: Plan,
   statuses: readonly DescriptorStatus[],
-  policy: Policy,
-  nowSeconds: number,
+  { policy, nowSeconds, windows }: HeaderContext,
 ): ShownLimit[] {
   const shown: ShownLimit[] = [];
   for (const [index, planned] of plan.descriptors.entries()) {
-    const { limit, entries } = planned;
     const status = statuses[index];
-    if (limit === undefined || status?.currentLimit === undefined) continue;
-    const windowSeconds = windowLength(limit, nowSeconds);
-    shown.push({ limit, status, entries, isQuota: isQuota(planned, policy), windowSeconds });
+    if (planned.limit === undefined || status?.currentLimit === undefined) continue;
+    const show = (limit: RateLimit, status: DescriptorStatus, others: readonly ShownLimit[]): ShownLimit => ({
+      limit,
+      status,
+      entries: planned.entries,
+      isQuota: isQuota(planned, policy),
+      windowSeconds: windowLength(limit, nowSeconds),
+      others,
+    });
+    const decided = windows?.[index];
+    const others = (decided?.all ?? []).flatMap(({ planned: { limit }, status }) =>
+      limit === undefined || limit === decided?.tightest.limit ? [] : [show(limit, status, NO_OTHERS)]
+    );
+    shown.push(show(decided?.tightest.limit ?? planned.limit, status, others));
   }
   return shown;
+}
+
+const NO_OTHERS: readonly ShownLimit[] = [];
+
+/** A limit and the other windows of its rule, in the order of the rule. */
+function allOf(shown: ShownLimit): readonly ShownLimit[] {
+  const { windows } = shown.limit;
+  if (windows === undefined || shown.others.length === 0) return [shown];
+  const all = [shown, ...shown.others];
+  return windows.limits.flatMap((limit) => all.filter((one) => one.limit === limit));
 }
 
 /** The last limit that is exceeded and not a quota, otherwise the first with the least remaining. */
@@ -105,20 +135,23 @@ function atMost(limits: readonly ShownLimit[], decisive: ShownLimit): readonly S
   return first.includes(decisive) ? first : [...first.slice(0, -1), decisive];
 }
 
-/** The fields of draft-ietf-httpapi-ratelimit-headers-10. */
+/** The fields of draft-ietf-httpapi-ratelimit-headers-10: the policies of all windows, and what is left of each limit. */
 function addStandard(headers: Header[], limits: readonly ShownLimit[]): void {
   const names = new Set<string>();
   const policies: string[] = [];
   const rests: string[] = [];
-  for (const shown of limits) {
-    const { limit, status, entries } = shown;
-    const name = uniqueName(nameOf(limit, entries), names);
-    // How long a hit in flight takes does not depend on the limit.
-    const reset = limit.conditional?.algorithm === "concurrency"
-      ? ""
-      : `;t=${fieldInteger(status.secondsUntilReset ?? 1)}`;
-    policies.push(`${name};${policyOf(shown)}`);
-    rests.push(`${name};r=${status.limitRemaining}${reset}`);
+  for (const decisive of limits) {
+    for (const shown of allOf(decisive)) {
+      const { limit, status, entries } = shown;
+      const name = uniqueName(nameOf(limit, entries), names);
+      policies.push(`${name};${policyOf(shown)}`);
+      if (shown !== decisive) continue;
+      // How long a hit in flight takes does not depend on the limit.
+      const reset = limit.conditional?.algorithm === "concurrency"
+        ? ""
+        : `;t=${fieldInteger(status.secondsUntilReset ?? 1)}`;
+      rests.push(`${name};r=${status.limitRemaining}${reset}`);
+    }
   }
   headers.push(
     { key: "RateLimit-Policy", value: policies.join(", ") },
@@ -130,12 +163,16 @@ function addStandard(headers: Header[], limits: readonly ShownLimit[]): void {
 const MAX_KEY_NAME = 64;
 
 /** The name of a limit, or its place among the rules. Never a value of a request: headers would reflect it. */
-function nameOf({ name, rule }: RateLimit, entries: readonly Entry[]): string {
-  if (name !== "") return name;
+function nameOf(limit: RateLimit, entries: readonly Entry[]): string {
+  const { name, rule, windows } = limit;
+  // Windows of one rule differ by their length.
+  const length = windows?.keyLengths[windows.limits.indexOf(limit)]?.slice(0, -1);
+  const end = length === undefined ? "" : `-${length}`;
+  if (name !== "") return name + end;
   const key = rule === undefined
     ? entries.map((entry) => entry.key).join(".")
     : rule.fullKey.slice(rule.domain.length + 1);
-  return key.slice(0, MAX_KEY_NAME);
+  return key.slice(0, MAX_KEY_NAME) + end;
 }
 
 /** The string of a name, followed by a number if another limit has the same. */

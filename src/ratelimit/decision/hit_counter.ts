@@ -1,7 +1,7 @@
 import type { CacheFailureMode } from "../rule_source.ts";
 import type { Counted } from "../algorithms/taken.ts";
 import type { AnyHit, Caller, CounterCache } from "./counter_cache.ts";
-import { ALLOWED_UNCOUNTED, DENIED_UNCOUNTED, isKnownOverLimit } from "./decide.ts";
+import { ALLOWED_UNCOUNTED, DENIED_UNCOUNTED, isKnownOverLimit } from "./decide_count.ts";
 import { CacheError } from "../errors.ts";
 import type { Plan } from "./plan.ts";
 import type { Policy } from "./policy.ts";
@@ -19,10 +19,10 @@ export interface HitCounterOptions {
 /** A plan and its hits for the cache. */
 export interface PlannedHits {
   readonly plan: Plan;
-  /** By descriptor; set already if the local cache knows the key. */
+  /** Of what the plan counts; set already if the local cache knows the key. */
   readonly counts: readonly Counted[];
   hits: AnyHit[];
-  /** The index of the descriptor of each hit. */
+  /** The index of each hit in what the plan counts. */
   readonly owners: readonly number[];
   /** True while the first of two steps, which only reads, is in progress. */
   isReading: boolean;
@@ -129,7 +129,7 @@ export class HitCounter {
 }
 
 function limitOf(planned: PlannedHits, position: number): RateLimit | undefined {
-  return planned.plan.descriptors[planned.owners[position] ?? -1]?.limit;
+  return planned.plan.counted[planned.owners[position] ?? -1]?.limit;
 }
 
 function positionsOf(recovered: Recovered, mode: CacheFailureMode | undefined): number[] {
@@ -149,7 +149,17 @@ function hitsToAdd(planned: PlannedHits, before: readonly Counted[]): AnyHit[] {
     return limit !== undefined && count + addend > limit.requestsPerUnit;
   });
   if (!wouldExceed.includes(true)) return planned.hits;
+  spreadOverLists(planned.hits, wouldExceed);
   return planned.hits.map((hit, position) => wouldExceed[position] === true ? hit : readOnly(hit));
+}
+
+/** Hits of one list are taken together: none of them is counted if one would exceed its limit. */
+function spreadOverLists(hits: readonly AnyHit[], wouldExceed: boolean[]): void {
+  for (let at = 0; at < hits.length; at++) {
+    const size = hits[at]?.joint?.limits.length ?? 1;
+    if (size > 1) wouldExceed.fill(wouldExceed.slice(at, at + size).includes(true), at, at + size);
+    at += size - 1;
+  }
 }
 
 function readOnly(hit: AnyHit): AnyHit {

@@ -4,7 +4,7 @@ import { keyEntries, nameText } from "../rules/key_entries.ts";
 import type { AnyHit, ConditionalHit, Hit } from "./counter_cache.ts";
 import { UNITS } from "../units.ts";
 import { matchLimit } from "../rules/match_rules.ts";
-import type { ConditionalRule, RateLimit, Rules, RuleTable } from "../rules/rules.ts";
+import type { ConditionalRule, LimitWindows, RateLimit, Rules, RuleTable } from "../rules/rules.ts";
 import type { Policy } from "./policy.ts";
 import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from "../request.ts";
 import { metricKey } from "../rules/stat_path.ts";
@@ -21,6 +21,8 @@ export interface PlannedDescriptor {
   readonly negative: boolean;
   /** Undefined without a limit or if it is unlimited. */
   readonly hit: AnyHit | undefined;
+  /** Those of a limit with several windows, each with its own hit; this one has those of the first. */
+  readonly windows: readonly PlannedDescriptor[] | undefined;
 }
 
 /** The limits and counters of a request, one item per descriptor. */
@@ -28,6 +30,8 @@ export interface Plan {
   readonly request: RateLimitRequest;
   readonly domainKnown: boolean;
   readonly descriptors: readonly PlannedDescriptor[];
+  /** In the same order, with all windows in place of their descriptor: what has a hit, and a count. */
+  readonly counted: readonly PlannedDescriptor[];
 }
 
 /** Inputs of a plan: seconds since the epoch, and a random number from 0 to below 1. */
@@ -49,7 +53,14 @@ export function planHits(rules: Rules, request: RateLimitRequest, context: PlanC
   for (const descriptor of request.descriptors) {
     descriptors.push(planDescriptor(request, descriptor, limits[descriptors.length], context));
   }
-  return { request, domainKnown: table !== undefined, descriptors };
+  return { request, domainKnown: table !== undefined, descriptors, counted: countedOf(descriptors) };
+}
+
+function countedOf(descriptors: readonly PlannedDescriptor[]): readonly PlannedDescriptor[] {
+  for (const { windows } of descriptors) {
+    if (windows !== undefined) return descriptors.flatMap((one) => one.windows ?? [one]);
+  }
+  return descriptors;
 }
 
 /** A call is over its limit only when all of its quota descriptors are. */
@@ -90,6 +101,7 @@ function overrideLimit(
     events: undefined,
     current: { name: "", requestsPerUnit, unit },
     rule: undefined,
+    windows: undefined,
   };
 }
 
@@ -120,17 +132,32 @@ function planDescriptor(
   const hits = hitsOf(request, descriptor);
   const negative = descriptor.isNegativeHits === true;
   if (limit === undefined) {
-    return { limit, entries: NO_ENTRIES, metricKey: "", hits, negative, hit: undefined };
+    return { limit, entries: NO_ENTRIES, metricKey: "", hits, negative, hit: undefined, windows: undefined };
   }
   const { domain } = request;
   const entries = keyEntries(descriptor.entries, limit.rule?.counterName.varying);
   const key = metricKey(limit, domain, entries, context.policy.requestLimitValues);
-  if (limit.unlimited) return { limit, entries, metricKey: key, hits, negative, hit: undefined };
-  const addend = negative ? -hits : hits;
-  const hit = limit.conditional === undefined
-    ? fixedHit({ domain, entries, limit, addend }, context)
-    : conditionalHit({ domain, entries, limit, addend }, limit.conditional, descriptor, context);
-  return { limit, entries, metricKey: key, hits, negative, hit };
+  const source = { domain, descriptor, entries, addend: negative ? -hits : hits };
+  if (limit.windows !== undefined) {
+    const planned = { limit, entries, metricKey: key, hits, negative, hit: undefined, windows: undefined };
+    return planWindows(planned, limit.windows, source, context);
+  }
+  const hit = limit.unlimited ? undefined : hitOf(source, limit, "", context);
+  return { limit, entries, metricKey: key, hits, negative, hit, windows: undefined };
+}
+
+function planWindows(
+  planned: PlannedDescriptor,
+  { limits, keyLengths, isConditional, joint }: LimitWindows,
+  source: HitSource,
+  context: PlanContext,
+): PlannedDescriptor {
+  const isJoint = isConditional || context.policy.stopIncrementWhenOverLimit;
+  const windows = limits.map((limit, index): PlannedDescriptor => {
+    const hit = hitOf(source, limit, keyLengths[index] ?? "", context);
+    return { ...planned, limit, hit: isJoint ? { ...hit, joint } : hit };
+  });
+  return { ...planned, hit: windows[0]?.hit, windows };
 }
 
 const NO_ENTRIES: readonly Entry[] = [];
@@ -143,17 +170,35 @@ function hitsOf({ hitsAddend }: RateLimitRequest, descriptor: Descriptor): numbe
 
 interface HitSource {
   readonly domain: string;
+  readonly descriptor: Descriptor;
   readonly entries: readonly Entry[];
-  readonly limit: RateLimit;
   readonly addend: number;
 }
 
-function fixedHit({ domain, entries, limit, addend }: HitSource, context: PlanContext): Hit {
+/** The hit of a limit; its key ends in the length of the window, if it has several, and the start or the algorithm. */
+function hitOf(source: HitSource, limit: RateLimit, keyLength: string, context: PlanContext): AnyHit {
+  return limit.conditional === undefined
+    ? fixedHit(source, limit, keyLength, context)
+    : conditionalHit(source, limit, limit.conditional, keyLength, context);
+}
+
+function fixedHit(
+  { domain, entries, addend }: HitSource,
+  limit: RateLimit,
+  keyLength: string,
+  context: PlanContext,
+): Hit {
   const { nowSeconds, policy } = context;
   const { start, end } = windowOf(limit, nowSeconds);
   const keptSeconds = limit.calendar === undefined ? limit.windowSeconds : end - nowSeconds;
   return {
-    key: cacheKey(policy.cacheKeyPrefix, domain, entries, limit, start),
+    key: cacheKey(
+      policy.cacheKeyPrefix,
+      domain,
+      entries,
+      limit,
+      keyLength === "" ? start : keyLength + start,
+    ),
     addend,
     windowEnd: end,
     expiresInSeconds: keptSeconds + jitterOf(context),
@@ -162,12 +207,13 @@ function fixedHit({ domain, entries, limit, addend }: HitSource, context: PlanCo
 }
 
 function conditionalHit(
-  { domain, entries, limit, addend }: HitSource,
+  { domain, descriptor, entries, addend }: HitSource,
+  limit: RateLimit,
   { limit: conditional, keyEnd, longestSeconds }: ConditionalRule,
-  descriptor: Descriptor,
+  keyLength: string,
   context: PlanContext,
 ): ConditionalHit {
-  const key = cacheKey(context.policy.cacheKeyPrefix, domain, entries, limit, keyEnd);
+  const key = cacheKey(context.policy.cacheKeyPrefix, domain, entries, limit, keyLength + keyEnd);
   const expiresInSeconds = longestSeconds + jitterOf(context);
   const perSecond = limit.unit === "SECOND";
   if (conditional.kind !== "leases") return { key, limit: conditional, addend, expiresInSeconds, perSecond };

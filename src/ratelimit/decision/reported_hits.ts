@@ -43,7 +43,10 @@ export function recordReported(reported: ReportedHits, options: ReportedHitsOpti
   counters.totalHits += hits;
   const ofRule = { ...NO_STATS, overLimit, withinLimit: hits - overLimit, shadowMode: shadow };
   addStats(counters, ofRule);
-  counts?.add({ limit, entries, metricKey: name, hits, negative: false, hit: undefined }, ofRule);
+  counts?.add(
+    { limit, entries, metricKey: name, hits, negative: false, hit: undefined, windows: undefined },
+    ofRule,
+  );
   tally.total += hits;
   tally.overLimit += denied;
   if (overLimit === 0) return;

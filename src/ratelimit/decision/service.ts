@@ -2,33 +2,23 @@ import { shownText } from "../../base/byte_text.ts";
 import { type Clock, steadyClock } from "../../base/clock.ts";
 import { SlicedWork } from "../../base/sliced_work.ts";
 import type { Counted } from "../algorithms/taken.ts";
-import {
-  type AnyHit,
-  type Caller,
-  type CountReceiver,
-  isConditional,
-  type LocalCache,
-} from "./counter_cache.ts";
-import {
-  decide,
-  type KnownRefusal,
-  type Outcome,
-  OVER_LIMIT_LOCALLY,
-  type OverLimitKey,
-  statusOf,
-} from "./decide.ts";
+import { type AnyHit, type Caller, type CountReceiver, type LocalCache } from "./counter_cache.ts";
+import { decide, type Outcome } from "./decide.ts";
+import { statusOf } from "./decide_count.ts";
+import { refusalsOf } from "./decide_windows.ts";
 import type { CurrentLimit, Decision, DescriptorStatus } from "../decision.ts";
 import { DecisionTally } from "./decision_tally.ts";
 import { BACKEND_ERRORS, CacheError, InvalidRequestError, NoConfigurationError } from "../errors.ts";
 import { HitCounter, type HitCounterOptions, type PlannedHits } from "./hit_counter.ts";
 import type { LimitEventSink } from "./limit_events.ts";
+import { LocalRefusals } from "./local_refusals.ts";
 import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
 import { allowsRepeats, repeatableOf, RepeatedRequest } from "./repeated_request.ts";
 import type { RateLimitRequest } from "../request.ts";
 import { RuleCounts } from "./rule_counts.ts";
 import { addStats, nearHits, nearLimitThreshold, type RuleStats } from "../rules/rule_stats.ts";
-import type { ConditionalRule, Rules } from "../rules/rules.ts";
-import type { RuleCounters, StatsSink } from "../stats_sink.ts";
+import type { Rules } from "../rules/rules.ts";
+import { addRefusals, type RuleCounters, type StatsSink } from "../stats_sink.ts";
 import { type Answers, areCounted, errorOf, Uncounted } from "./take_hits.ts";
 import { validateRequest } from "./validate.ts";
 
@@ -64,6 +54,7 @@ export class RateLimitService {
   readonly tally: DecisionTally = new DecisionTally();
   readonly #options: RateLimitServiceOptions;
   readonly #counter: HitCounter;
+  readonly #local: LocalRefusals | undefined;
   readonly #allowsRepeats: boolean;
   readonly #cancelSetBack: () => void;
   readonly #listeners = new Set<(rules: Rules) => void>();
@@ -76,6 +67,8 @@ export class RateLimitService {
     this.#options = { ...options, clock };
     this.#cancelSetBack = clock.onSetBack((now) => options.localCache?.dropUsedAfter(now / 1_000));
     this.#counter = new HitCounter(options);
+    const { localCache } = options;
+    this.#local = localCache === undefined ? undefined : new LocalRefusals(localCache, clock);
     this.#allowsRepeats = allowsRepeats(options.policy);
   }
 
@@ -170,12 +163,9 @@ export class RateLimitService {
 
   /** Takes the hits of a current request; call `decideRepeated` or `recoverRepeated` with what the receiver gets. */
   takeRepeated(repeated: RepeatedRequest, caller: Caller, receiver: CountReceiver): void {
-    const { localCache } = this.#options;
     const { hit, hits, counters, counter } = repeated;
     counters.totalHits += hits;
-    const known = localCache === undefined
-      ? undefined
-      : this.#knownRefusal(localCache, hit, repeated, this.nowSeconds());
+    const known = this.#local?.of(hit, repeated, this.nowSeconds());
     if (known !== undefined) receiver.counted(known);
     else counter.take(hits, caller, receiver);
   }
@@ -208,48 +198,47 @@ export class RateLimitService {
 
   /** Counts the total hits even if the cache fails later, and leaves out keys that the local cache knows. */
   #plannedCall(loaded: LoadedRules, plan: Plan, nowSeconds: number): Call {
-    const { localCache, stats } = this.#options;
+    const { stats } = this.#options;
     const { descriptors } = plan;
     const call: Call = { plan, counters: [], counts: [], hits: [], owners: [], isReading: false };
     if (!plan.domainKnown) stats.rule(shownText(plan.request.domain)).domainNotFound += descriptors.length;
     for (let index = 0; index < descriptors.length; index++) {
       const planned = descriptors[index];
       const hit = planned?.hit;
-      call.counts.push(0);
       call.counters.push(undefined);
-      if (planned === undefined || hit === undefined) continue;
+      if (planned === undefined || hit === undefined) {
+        call.counts.push(0);
+        continue;
+      }
       const counters = countersOf(loaded, planned, stats, plan.request.domain);
       call.counters[index] = counters;
       if (!planned.negative) counters.totalHits += planned.hits;
-      if (localCache !== undefined && !planned.negative) {
-        const known = this.#knownRefusal(localCache, hit, planned, nowSeconds);
-        if (known !== undefined) {
-          call.counts[index] = known;
-          continue;
-        }
-      }
-      call.hits.push(hit);
-      call.owners.push(index);
+      if (planned.windows !== undefined) this.#addWindows(call, planned.windows, nowSeconds);
+      else this.#addHit(call, hit, this.#knownRefusal(planned, nowSeconds));
     }
     return call;
   }
 
-  /** Compares what is remembered with the current limit, which a reload may have changed. */
-  #knownRefusal(
-    localCache: LocalCache,
-    hit: AnyHit,
-    { hits, limit }: Pick<PlannedDescriptor, "hits" | "limit">,
-    nowSeconds: number,
-  ): Counted | undefined {
-    const exactSeconds = isConditional(hit) ? this.#options.clock.now() / 1000 : nowSeconds;
-    const known = localCache.get(hit.key, exactSeconds);
-    if (known === undefined || limit === undefined) return undefined;
-    const { conditional, requestsPerUnit } = limit;
-    if (conditional === undefined) {
-      return known.count + Math.min(hits, 1) > requestsPerUnit ? OVER_LIMIT_LOCALLY : undefined;
+  #addHit(call: Call, hit: AnyHit, known: Counted | undefined): void {
+    if (known === undefined) {
+      call.hits.push(hit);
+      call.owners.push(call.counts.length);
     }
-    if (hits === 0 || known.limit !== conditional.limit) return undefined;
-    return refusalUntil((known.windowEnd - exactSeconds) * 1_000, conditional);
+    call.counts.push(known ?? 0);
+  }
+
+  /** A call that one window is known to refuse is counted in none. */
+  #addWindows(call: Call, windows: readonly PlannedDescriptor[], nowSeconds: number): void {
+    const known = windows.map((planned) => this.#knownRefusal(planned, nowSeconds));
+    const isRefused = known.some((refusal) => refusal !== undefined);
+    for (const [index, { hit }] of windows.entries()) {
+      if (hit !== undefined) this.#addHit(call, hit, isRefused ? known[index] ?? 0 : undefined);
+    }
+  }
+
+  #knownRefusal(planned: PlannedDescriptor, nowSeconds: number): Counted | undefined {
+    const { negative, hit } = planned;
+    return negative || hit === undefined ? undefined : this.#local?.of(hit, planned, nowSeconds);
   }
 
   /** Decides a call after the cache failed, if the failure modes allow it. */
@@ -263,10 +252,15 @@ export class RateLimitService {
       const isOverload = error instanceof CacheError && error.isOverload;
       if (!isOverload) this.#countError(error);
       const uncountedKeys = new Set<string>();
+      /** The entries of descriptors with several windows, which count once. */
+      const uncountedLists = new Set<unknown>();
       for (const [position, mode] of modes.entries()) {
         if (mode === undefined) continue;
-        if (!isOverload) service.cacheFailure[mode]++;
         uncountedKeys.add(call.hits[position]?.key ?? "");
+        const { limit, entries } = call.plan.counted[call.owners[position] ?? 0] ?? {};
+        if (isOverload || uncountedLists.has(entries)) continue;
+        service.cacheFailure[mode]++;
+        if (limit?.windows !== undefined) uncountedLists.add(entries);
       }
       return this.#finish(call, counts, uncountedKeys);
     } catch (failure) {
@@ -284,7 +278,7 @@ export class RateLimitService {
     }
     const outcome = decide(call.plan, counts, policy, nowSeconds);
     this.#record(call, outcome, nowSeconds);
-    this.#rememberOverLimit(call.plan, outcome, nowSeconds, uncountedKeys);
+    this.#local?.remember(call.plan, outcome.overLimitKeys, nowSeconds, uncountedKeys);
     if (outcome.facts.length > 0) this.#options.limitEvents?.note(outcome.facts, this.#options.clock.now());
     return outcome.decision;
   }
@@ -298,44 +292,28 @@ export class RateLimitService {
       const counters = call.counters[index];
       if (stats === undefined || counters === undefined) continue;
       addStats(counters, stats);
+      const windows = outcome.windows?.[index];
+      if (windows !== undefined && stats.overLimit > 0) addRefusals(counters, refusalsOf(windows));
       const planned = call.plan.descriptors[index];
       if (planned === undefined) continue;
       // Not those of the rules it was planned by: a reload continues their sums in its own.
       this.#loaded?.counts.add(planned, stats);
       if (stats.overLimit > 0 && planned.hit !== undefined) {
-        this.#noteOverLimit(planned.hit, stats, nowSeconds);
+        this.#noteOverLimit(planned.hit, planned.windows !== undefined, stats, nowSeconds);
       }
     }
   }
 
-  /** Without the prefix and the start of the window. */
-  #noteOverLimit({ key }: AnyHit, { overLimit: hits }: RuleStats, nowSeconds: number): void {
-    const start = this.#options.policy.cacheKeyPrefix.length;
-    this.tally.overLimitKeys.add({ text: key, start, end: key.lastIndexOf("_"), hits, nowSeconds });
-  }
-
-  #rememberOverLimit(
-    plan: Plan,
-    outcome: Outcome,
+  /** Without the prefix and the start of the window; of several windows, what is in the tag. */
+  #noteOverLimit(
+    { key }: AnyHit,
+    hasTag: boolean,
+    { overLimit: hits }: RuleStats,
     nowSeconds: number,
-    uncountedKeys: ReadonlySet<string>,
   ): void {
-    const { localCache } = this.#options;
-    if (localCache === undefined) return;
-    for (const overLimit of outcome.overLimitKeys) {
-      const { key, count, windowEnd } = overLimit;
-      if (uncountedKeys.has(key)) continue;
-      if (windowEnd !== undefined) localCache.set(key, { count, windowEnd }, nowSeconds);
-      else this.#rememberRefusal(localCache, overLimit);
-    }
-    for (const { negative, hit } of plan.descriptors) {
-      if (negative && hit !== undefined) localCache.forget(hit.key);
-    }
-  }
-
-  #rememberRefusal(localCache: LocalCache, { key, count, limit, retryMs }: OverLimitKey): void {
-    const now = this.#options.clock.now();
-    localCache.set(key, { count, windowEnd: (now + retryMs) / 1000, limit }, now / 1000);
+    const start = this.#options.policy.cacheKeyPrefix.length + (hasTag ? 1 : 0);
+    const end = key.lastIndexOf(hasTag ? "}" : "_");
+    this.tally.overLimitKeys.add({ text: key, start, end, hits, nowSeconds });
   }
 
   #fail(error: unknown): never {
@@ -391,9 +369,4 @@ function countersOf(
   const found = stats.rule(planned.metricKey, domain);
   if (rule?.metricKey !== undefined) counters[rule.index] = found;
   return found;
-}
-
-/** The answer to a conditional hit that is known not to pass. */
-function refusalUntil(retryMs: number, { capacity }: ConditionalRule): KnownRefusal {
-  return { granted: false, used: capacity, available: 0, retryMs, freeMs: retryMs, isKnown: true };
 }

@@ -1,5 +1,5 @@
 import type { Counted } from "../algorithms/taken.ts";
-import type { AnyHit, Caller, CounterCache, CountReceiver } from "./counter_cache.ts";
+import type { AnyHit, Caller, Counter, CounterCache, CountReceiver } from "./counter_cache.ts";
 import { CacheError } from "../errors.ts";
 
 /** In place of a count: the cache did not count a hit. */
@@ -21,12 +21,30 @@ export function takeHits(
   caller?: Caller,
 ): Answers | Promise<Answers> {
   // First of all: a key that the cache cannot store fails the call before anything is counted.
-  const counters = hits.map((hit) => cache.counterOf(hit));
-  const taking = new Taking(hits.length, caller);
-  for (let position = 0; position < hits.length; position++) {
-    counters[position]?.take(hits[position]?.addend ?? 0, taking, new HitReceiver(taking, position));
+  const counters: Counter[] = [];
+  for (let at = 0; at < hits.length; at += sizeAt(hits, at)) counters.push(counterAt(cache, hits, at));
+  const taking = new Taking(hits.length, counters.length, caller);
+  let at = 0;
+  for (const counter of counters) {
+    const size = sizeAt(hits, at);
+    const receiver = size === 1 ? new HitReceiver(taking, at) : new JointReceiver(taking, at, size);
+    counter.take(hits[at]?.addend ?? 0, taking, receiver);
+    at += size;
   }
   return taking.answers();
+}
+
+/** The number of hits that are taken together from this one on. */
+function sizeAt(hits: readonly AnyHit[], at: number): number {
+  return hits[at]?.joint?.limits.length ?? 1;
+}
+
+function counterAt(cache: CounterCache, hits: readonly AnyHit[], at: number): Counter {
+  const hit = hits[at];
+  if (hit === undefined) throw new TypeError("No hit is there");
+  const { joint, key, perSecond } = hit;
+  if (joint === undefined) return cache.counterOf(hit);
+  return cache.counterOf({ key, joint, windows: hits.slice(at, at + joint.limits.length), perSecond });
 }
 
 /** The counts of hits that were all counted; throws the error of those that were not. */
@@ -64,11 +82,11 @@ class Taking implements Caller {
   #waiting: number;
   #onEnd: ((answers: Answers) => void) | undefined;
 
-  constructor(hitCount: number, call: Caller | undefined) {
+  constructor(hits: number, hitCount: number, call: Caller | undefined) {
     this.hitCount = hitCount;
     this.call = call;
-    this.#answers = new Array(hitCount);
-    this.#waiting = hitCount;
+    this.#answers = new Array(hits);
+    this.#waiting = hits;
   }
 
   get cancelled(): boolean {
@@ -105,5 +123,31 @@ class HitReceiver implements CountReceiver {
 
   failed(error: unknown): void {
     this.#taking.settle(this.#position, new Uncounted(error));
+  }
+}
+
+/** Receives the outcome of a list, for each of its hits. */
+class JointReceiver implements CountReceiver {
+  readonly #taking: Taking;
+  readonly #first: number;
+  readonly #size: number;
+
+  constructor(taking: Taking, first: number, size: number) {
+    this.#taking = taking;
+    this.#first = first;
+    this.#size = size;
+  }
+
+  counted(count: Counted): void {
+    const windows = typeof count === "number" ? undefined : count.windows;
+    for (let index = 0; index < this.#size; index++) {
+      this.#taking.settle(this.#first + index, windows?.[index] ?? count);
+    }
+  }
+
+  failed(error: unknown): void {
+    for (let index = 0; index < this.#size; index++) {
+      this.#taking.settle(this.#first + index, new Uncounted(error));
+    }
   }
 }

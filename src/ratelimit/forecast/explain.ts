@@ -29,6 +29,14 @@ export interface ExplainedDescriptor {
   readonly replacedBy?: readonly { readonly descriptor: number; readonly rule: string }[];
   readonly cacheKey?: string;
   readonly windowEnds?: string;
+  /** Of a limit with several windows, in place of its amount, key and end. */
+  readonly windows?: readonly ExplainedWindow[];
+}
+
+/** One of several windows. */
+interface ExplainedWindow extends LimitAmount {
+  readonly cacheKey?: string;
+  readonly windowEnds?: string;
 }
 
 /** A limit and its source. */
@@ -89,7 +97,13 @@ function explained(descriptor: Descriptor, found: Found): ExplainedDescriptor {
   if (planned?.limit !== undefined) {
     const limit = limitOf(planned.limit, planned, context);
     const isFallback = (planned.limit.rule?.path.length ?? entries.length) < entries.length;
-    return { entries, levels, ...limitedBy(planned.limit, isFallback), limit, ...counterOf(planned) };
+    return {
+      entries,
+      levels,
+      ...limitedBy(planned.limit, isFallback),
+      limit,
+      ...countersOf(planned, context),
+    };
   }
   if (walked === undefined || planned === undefined) return { entries, levels, outcome: "none", why: end };
   return {
@@ -123,7 +137,7 @@ function limitOf(
     override: rule === undefined,
     unlimited,
     ...(name === "" ? {} : { name }),
-    ...(unlimited ? {} : amountOf(limit, nowSeconds)),
+    ...(unlimited || limit.windows !== undefined ? {} : amountOf(limit, nowSeconds)),
     shadowMode,
     quotaMode: isQuota(planned, policy),
     replaces,
@@ -138,6 +152,17 @@ function eventsOf(
   if (overLimit) events.push("over_limit");
   if (nearLimit) events.push("near_limit");
   return { events, ...(redact === undefined ? {} : { eventsRedact: redact }) };
+}
+
+function countersOf(
+  planned: PlannedDescriptor,
+  { nowSeconds }: PlanContext,
+): Pick<ExplainedDescriptor, "cacheKey" | "windowEnds" | "windows"> {
+  if (planned.windows === undefined) return counterOf(planned);
+  const windows = planned.windows.flatMap((window): ExplainedWindow[] =>
+    window.limit === undefined ? [] : [{ ...amountOf(window.limit, nowSeconds), ...counterOf(window) }]
+  );
+  return { windows };
 }
 
 function counterOf({ hit }: PlannedDescriptor): Pick<ExplainedDescriptor, "cacheKey" | "windowEnds"> {

@@ -31,29 +31,36 @@ export interface Usage {
   /** The level of a token bucket; what is in flight of a `concurrency` limit. */
   readonly used: number;
   readonly remaining: number;
+  /** Of a rule with several windows: all of them, of which this is the one with the least remaining. */
+  readonly windows?: readonly Usage[];
 }
 
-/** The counter of a descriptor in the current window, if any. */
+/** A counter in the current window. */
+interface CountedState extends Usage {
+  readonly limited: true;
+  /** The full key of the rule; undefined for a limit in the request. */
+  readonly rule?: string;
+  readonly cacheKey: string;
+  readonly limit: number;
+  readonly unit: Unit | undefined;
+  /** Of the current window, where they differ. */
+  readonly windowSeconds: number;
+  /** The time zone of the calendar that windows follow; absent for other windows. */
+  readonly timezone?: string;
+  /** Absent for fixed windows. */
+  readonly algorithm?: Algorithm;
+  /** Of a token bucket. */
+  readonly burst?: number;
+  /** The end of the window; of another algorithm, when all is free if nothing more is taken. */
+  readonly resetsAt: string;
+  /** Of a rule with several windows: all of them, of which this is the one with the least remaining. */
+  readonly windows?: readonly CountedState[];
+}
+
+/** The counter of a descriptor, if any. */
 export type CounterState =
   | { readonly limited: false; readonly reason: Uncounted; readonly rule?: string }
-  | {
-    readonly limited: true;
-    /** The full key of the rule; undefined for a limit in the request. */
-    readonly rule?: string;
-    readonly cacheKey: string;
-    readonly limit: number;
-    readonly unit: Unit | undefined;
-    /** Of the current window, where they differ. */
-    readonly windowSeconds: number;
-    /** The time zone of the calendar that windows follow; absent for other windows. */
-    readonly timezone?: string;
-    /** Absent for fixed windows. */
-    readonly algorithm?: Algorithm;
-    /** Of a token bucket. */
-    readonly burst?: number;
-    /** The end of the window; of another algorithm, when all is free if nothing more is taken. */
-    readonly resetsAt: string;
-  } & Usage;
+  | CountedState;
 
 /** Reads and resets the counters of a request. Methods throw the same errors as decisions. */
 export class LiveCounters {
@@ -71,17 +78,23 @@ export class LiveCounters {
   /** The current usage, one per descriptor; undefined if it is not counted. */
   async usage(plan: Plan): Promise<(Usage | undefined)[]> {
     const counts = await this.#counts(plan);
-    return plan.descriptors.map(({ limit }, index) => {
-      const count = counts[index];
-      return limit === undefined || count === undefined ? undefined : usageOf(limit, count);
-    });
+    return plan.descriptors.map((planned) =>
+      tightestOf((planned.windows ?? [planned]).flatMap((one): Usage[] => {
+        const count = counts.get(one);
+        return one.limit === undefined || count === undefined ? [] : [usageOf(one.limit, count)];
+      }))
+    );
   }
 
-  async #counts(plan: Plan): Promise<(Counted | undefined)[]> {
-    const hits = plan.descriptors.flatMap(({ hit }) => hit === undefined ? [] : { ...hit, addend: 0 });
+  /** By what the plan counts. */
+  async #counts({ counted }: Plan): Promise<ReadonlyMap<PlannedDescriptor, Counted>> {
+    const limited = counted.filter(({ hit }) => hit !== undefined);
+    // Each window for itself.
+    const hits = limited.flatMap(({ hit }) =>
+      hit === undefined ? [] : { ...hit, addend: 0, joint: undefined }
+    );
     const counts = countsOf(await takeHits(this.#options.cache, hits));
-    let position = 0;
-    return plan.descriptors.map(({ hit }) => hit === undefined ? undefined : counts[position++] ?? 0);
+    return new Map(limited.map((planned, position) => [planned, counts[position] ?? 0]));
   }
 
   /** The current counters of a request, one per descriptor. */
@@ -97,7 +110,7 @@ export class LiveCounters {
     const { cache, fallback, forget } = this.#options;
     const planned = this.#planned(request);
     const before = await this.#states(planned);
-    const keys = [...new Set(planned.plan.descriptors.flatMap(({ hit }) => hit?.key ?? []))];
+    const keys = [...new Set(planned.plan.counted.flatMap(({ hit }) => hit?.key ?? []))];
     if (keys.length === 0) return before;
     await cache.remove(keys);
     await fallback?.remove(keys);
@@ -109,11 +122,15 @@ export class LiveCounters {
   async #states({ plan, rules }: Planned): Promise<CounterState[]> {
     const counts = await this.#counts(plan);
     const nowMs = this.#options.clock.now();
-    return plan.descriptors.map((planned, index) =>
-      planned.limit === undefined
-        ? { limited: false, ...reasonOf(plan, rules, index) }
-        : stateOf(planned.limit, planned, { count: counts[index] ?? 0, nowMs })
-    );
+    return plan.descriptors.map((planned, index): CounterState => {
+      const { limit } = planned;
+      if (limit === undefined) return { limited: false, ...reasonOf(plan, rules, index) };
+      if (limit.unlimited) return { limited: false, reason: "unlimited", ...ruleName(limit) };
+      const states = (planned.windows ?? [planned]).flatMap((one) =>
+        stateOf(one, { count: counts.get(one) ?? 0, nowMs })
+      );
+      return tightestOf(states) ?? { limited: false, ...reasonOf(plan, rules, index) };
+    });
   }
 
   #planned(request: RateLimitRequest): Planned {
@@ -137,15 +154,22 @@ interface Planned {
   readonly rules: Rules;
 }
 
+/** The one with the least remaining, with all of them if there are several. */
+function tightestOf<T extends Usage>(all: readonly T[]): T | undefined {
+  const [first, ...others] = all;
+  if (first === undefined || others.length === 0) return first;
+  const tightest = others.reduce((least, one) => one.remaining < least.remaining ? one : least, first);
+  return { ...tightest, windows: all };
+}
+
 function stateOf(
-  limit: RateLimit,
-  { hit }: PlannedDescriptor,
+  { hit, limit }: PlannedDescriptor,
   { count, nowMs }: { readonly count: Counted; readonly nowMs: number },
-): CounterState {
-  if (hit === undefined) return { limited: false, reason: "unlimited", ...ruleName(limit) };
+): CountedState[] {
+  if (hit === undefined || limit === undefined) return [];
   const { requestsPerUnit, unit, calendar, conditional } = limit;
   const freeMs = typeof count === "number" ? 0 : count.freeMs;
-  return {
+  return [{
     limited: true,
     ...ruleName(limit),
     ...(conditional === undefined ? {} : { algorithm: conditional.algorithm }),
@@ -157,10 +181,10 @@ function stateOf(
     ...(calendar === undefined ? {} : { timezone: calendar.timezone }),
     ...usageOf(limit, count),
     resetsAt: instantText(isConditional(hit) ? Math.ceil((nowMs + freeMs) / 1_000) : hit.windowEnd),
-  };
+  }];
 }
 
-function usageOf({ requestsPerUnit }: RateLimit, count: Counted): Usage {
+function usageOf({ requestsPerUnit }: RateLimit, count: Counted): Pick<Usage, "used" | "remaining"> {
   return typeof count === "number"
     ? { used: count, remaining: Math.max(0, requestsPerUnit - count) }
     : { used: count.used, remaining: count.available };

@@ -48,10 +48,10 @@ export class Simulation {
     validateRequest(request);
     const { rules, policy } = this.#options;
     const plan = planHits(rules, request, { nowSeconds, random: () => 0, policy });
-    const counts: Counted[] = plan.descriptors.map(() => 0);
+    const counts: Counted[] = plan.counted.map(() => 0);
     const hits: AnyHit[] = [];
     const owners: number[] = [];
-    for (const [index, { hit }] of plan.descriptors.entries()) {
+    for (const [index, { hit }] of plan.counted.entries()) {
       if (hit === undefined) continue;
       hits.push(hit);
       owners.push(index);
@@ -59,10 +59,10 @@ export class Simulation {
     const planned = { plan, counts, hits, owners, isReading: false };
     const after = countsOf(await this.#counter.count(planned, undefined));
     for (const [position, owner] of owners.entries()) counts[owner] = after[position] ?? 0;
-    const { decision, stats } = decide(plan, counts, policy, nowSeconds);
+    const { decision, stats, windows } = decide(plan, counts, policy, nowSeconds);
     const statuses = decision.statuses.map(({ code, limitRemaining }, index): SimulatedStatus => ({
       code,
-      limit: plan.descriptors[index]?.limit,
+      limit: windows?.[index]?.tightest.limit ?? plan.descriptors[index]?.limit,
       remaining: limitRemaining,
       shadowed: (stats[index]?.shadowMode ?? 0) > 0,
     }));

@@ -6,13 +6,13 @@ const NOTHING_VARIES: readonly number[] = [];
 
 /**
  * The counter name of a rule: domain, keys and values, each followed by `_`; a shared level has a constant text as value,
- * and one that identifies has none.
+ * and one that identifies has none. With a tag it is in braces: in a cluster, keys that differ only after it are on one node.
  */
-export function counterName(domain: string, path: readonly RuleLevel[]): CounterName {
+export function counterName(domain: string, path: readonly RuleLevel[], hasTag: boolean): CounterName {
   const texts: string[] = [];
   const varying: number[] = [];
   // Joined once: concatenated strings take more memory.
-  let text = [domain, "_"];
+  let text = [hasTag ? "{" : "", domain, "_"];
   for (const [index, level] of path.entries()) {
     const { key, value, match, shareThreshold } = level;
     if (level.identifies) {
@@ -27,7 +27,8 @@ export function counterName(domain: string, path: readonly RuleLevel[]): Counter
     varying.push(index);
     text = ["_"];
   }
-  texts.push(text.join(""));
+  const last = text.join("");
+  texts.push(hasTag ? `${last.slice(0, -1)}}_` : last);
   return { texts, varying: varying.length === 0 ? NOTHING_VARIES : varying };
 }
 

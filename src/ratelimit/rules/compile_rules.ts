@@ -9,6 +9,7 @@ import { placeOf, type Problem } from "../../base/problem.ts";
 import type {
   KeyRules,
   LimitRule,
+  LimitWindows,
   NamedRule,
   RateLimit,
   RuleLevel,
@@ -17,6 +18,7 @@ import type {
   RuleTable,
 } from "./rules.ts";
 import { sanitizeStatName } from "../../base/stat_name.ts";
+import type { StateLimit } from "../algorithms/conditional_limit.ts";
 import { staticMetricKey } from "./stat_path.ts";
 import { ExpressionList, valueText } from "./value_match.ts";
 
@@ -27,7 +29,9 @@ export interface FlatDescriptor extends RuleSource {
   readonly rateLimit: FlatLimit | undefined;
 }
 
-type FlatLimit = Omit<RateLimitSource, "at" | "path">;
+type FlatLimit = Omit<RateLimitSource, "at" | "path" | "further"> & {
+  readonly further?: readonly FlatLimit[] | undefined;
+};
 
 /** The compilation of limits without their own choice. */
 export interface CompileOptions {
@@ -77,12 +81,16 @@ export function* flatDescriptors(
 }
 
 function flatLimit(
-  { at: _at, path: _path, ...block }: RateLimitSource,
-  { calendarMonths = false }: CompileOptions,
+  { at: _at, path: _path, further, ...block }: RateLimitSource,
+  options: CompileOptions,
 ): FlatLimit {
   const { unit, unitMultiplier, algorithm, calendar } = block;
   const isMonth = (unit === "MONTH" || unit === "YEAR") && unitMultiplier === 1 && algorithm === undefined;
-  return calendarMonths && isMonth && calendar === undefined ? { ...block, calendar: IN_UTC } : block;
+  const isInUtc = options.calendarMonths === true && isMonth && calendar === undefined;
+  const flat = isInUtc ? { ...block, calendar: IN_UTC } : block;
+  return further === undefined
+    ? flat
+    : { ...flat, further: further.map((window) => flatLimit(window, options)) };
 }
 
 const IN_UTC = { timezone: "UTC" };
@@ -186,18 +194,62 @@ export class RulesBuilder {
     source: FlatLimit,
     path: readonly RuleLevel[],
   ): RateLimit {
-    const { unlimited, requestsPerUnit, replaces, algorithm } = source;
-    const [unit, name] = [this.#shared(source.unit), this.#shared(source.name)];
-    const calendar = this.#calendarOf(source);
-    const windowSeconds = calendar?.longestSeconds ?? windowOf(source);
+    const { unlimited, further } = source;
     const rule = ruleOf(descriptor, {
       domain: this.#domain,
       file: this.#file,
       path,
       index: this.#limits.length,
+      hasTag: further !== undefined,
     });
     if (rule.metricKey !== undefined && !unlimited) this.#metricKeys.set(rule.metricKey, rule.domain);
-    const limit: RateLimit = {
+    const limit = further === undefined
+      ? this.#window(descriptor, source, rule, undefined)
+      : this.#windows(descriptor, source, further, rule);
+    this.#limits.push(limit);
+    return limit;
+  }
+
+  /** The first of several windows, each of which knows all. */
+  #windows(
+    descriptor: FlatDescriptor,
+    first: FlatLimit,
+    further: readonly FlatLimit[],
+    rule: LimitRule,
+  ): RateLimit {
+    const sources = [first, ...further];
+    const limits: RateLimit[] = [];
+    const joint: (StateLimit | number)[] = [];
+    const windows: LimitWindows = {
+      limits,
+      keyLengths: sources.map((source) => `${windowOf(source)}s_`),
+      isConditional: sources.some(({ algorithm }) => algorithm !== undefined),
+      joint: { limits: joint },
+    };
+    const { name, replaces } = first;
+    for (const source of sources) {
+      limits.push(this.#window(descriptor, { ...source, name, replaces }, rule, windows));
+    }
+    for (const { conditional, requestsPerUnit } of limits) {
+      const limit = conditional?.limit;
+      joint.push(limit === undefined || limit.kind === "leases" ? requestsPerUnit : limit);
+    }
+    const [limit] = limits;
+    if (limit === undefined) throw new TypeError("A list has no windows");
+    return limit;
+  }
+
+  #window(
+    descriptor: FlatDescriptor,
+    source: FlatLimit,
+    rule: LimitRule,
+    windows: LimitWindows | undefined,
+  ): RateLimit {
+    const { unlimited, requestsPerUnit, replaces, algorithm } = source;
+    const [unit, name] = [this.#shared(source.unit), this.#shared(source.name)];
+    const calendar = this.#calendarOf(source);
+    const windowSeconds = calendar?.longestSeconds ?? windowOf(source);
+    return {
       requestsPerUnit,
       unit: unlimited ? undefined : unit,
       windowSeconds,
@@ -215,9 +267,8 @@ export class RulesBuilder {
       events: descriptor.events,
       current: unlimited ? undefined : { name, requestsPerUnit, unit },
       rule,
+      windows,
     };
-    this.#limits.push(limit);
-    return limit;
   }
 }
 
@@ -259,7 +310,9 @@ function addNode(rules: OpenKeyRules, { value, pattern, match }: RuleLevel, node
 
 function ruleOf(
   { detailedMetric, line }: FlatDescriptor,
-  { domain, file, path, index }: Pick<LimitRule, "domain" | "file" | "path" | "index">,
+  { domain, file, path, index, hasTag }: Pick<LimitRule, "domain" | "file" | "path" | "index"> & {
+    readonly hasTag: boolean;
+  },
 ): LimitRule {
   const texts = path.map((level) => level.value === "" ? level.key : `${level.key}_${level.value}`);
   const fullKey = [domain, ...texts].join(".");
@@ -273,7 +326,7 @@ function ruleOf(
     path,
     detailedMetric,
     shares: path.some((level) => level.shareThreshold),
-    counterName: counterName(domain, path),
+    counterName: counterName(domain, path, hasTag),
     // They are equal for most rules: one string takes less memory.
     metricKey: metricKey === fullKey ? fullKey : metricKey,
   };

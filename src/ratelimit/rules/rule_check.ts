@@ -1,6 +1,7 @@
 import type { DescriptorSource, DomainSource, RateLimitSource } from "../rule_source.ts";
 import type { Problem } from "../../base/problem.ts";
 import { re2Matcher } from "../../base/re2_matcher.ts";
+import { UNITS } from "../units.ts";
 import { MAX_EXPRESSION_STEPS, MAX_EXPRESSIONS, valueText } from "./value_match.ts";
 
 /** Maximum total length of the full names of all rules. */
@@ -14,14 +15,26 @@ export interface SourceChecks {
   readonly oneSourcePerDomain?: string | undefined;
   /** Why the cache counts no other algorithm than fixed windows, and what to do; absent if it does. */
   readonly fixedWindowsOnly?: string | undefined;
+  /** Lists of windows that cannot be taken together; absent if all can. */
+  readonly separateWindows?: SeparateWindows | undefined;
   /** Why events of rules are not sent, and what to do; absent if they are. */
   readonly eventsUnsent?: string | undefined;
+}
+
+/** Windows of one rule that are not counted by one server, or not conditionally. */
+export interface SeparateWindows {
+  /** Why a list that is taken together is not possible, and what to do. */
+  readonly why: string;
+  /** True if lists of fixed windows are taken together too. */
+  readonly ofFixedWindows: boolean;
+  /** True if only lists with limits per second and others are concerned. */
+  readonly perSecond: boolean;
 }
 
 /** Checks sources with valid types; problems are in the order of the sources. */
 export function checkSources(
   sources: readonly DomainSource[],
-  { oneSourcePerDomain, fixedWindowsOnly, eventsUnsent }: SourceChecks,
+  { oneSourcePerDomain, fixedWindowsOnly, separateWindows, eventsUnsent }: SourceChecks,
 ): Problem[] {
   const problems: Problem[] = [];
   const domains = new Map<string, { at: string; siblings: Siblings }>();
@@ -41,6 +54,7 @@ export function checkSources(
     const siblings = known?.siblings ?? new Map();
     if (known === undefined) domains.set(source.domain, { at: source.at, siblings });
     checkDescriptors(source.descriptors, {
+      domain: source.domain,
       parent: source.domain,
       parentRule: undefined,
       siblings,
@@ -48,6 +62,7 @@ export function checkSources(
       names,
       steps,
       fixedWindowsOnly,
+      separateWindows,
       eventsUnsent,
     });
   }
@@ -66,6 +81,7 @@ interface KeySiblings {
 }
 
 interface Level {
+  readonly domain: string;
   readonly parent: string;
   /** Undefined at the first level. */
   readonly parentRule: DescriptorSource | undefined;
@@ -74,6 +90,7 @@ interface Level {
   readonly names: { left: number };
   readonly steps: { left: number };
   readonly fixedWindowsOnly: string | undefined;
+  readonly separateWindows: SeparateWindows | undefined;
   readonly eventsUnsent: string | undefined;
 }
 
@@ -106,7 +123,9 @@ function checkDescriptors(descriptors: readonly DescriptorSource[], level: Level
     checkFallback(descriptor, level);
     if (descriptor.rateLimit !== undefined) {
       checkReplaces(descriptor.rateLimit, level.problems);
-      checkAlgorithm(descriptor.rateLimit, level);
+      const windows = [descriptor.rateLimit, ...descriptor.rateLimit.further ?? []];
+      for (const window of windows) checkAlgorithm(window, level);
+      if (windows.length > 1) checkWindows(descriptor, windows, level);
     }
     const nested = { ...level, parent: text, parentRule: descriptor, siblings: new Map() };
     checkDescriptors(descriptor.descriptors, nested);
@@ -235,6 +254,49 @@ function checkReplaces(limit: RateLimitSource, problems: Problem[]): void {
 function checkAlgorithm({ path, algorithm }: RateLimitSource, { problems, fixedWindowsOnly }: Level): void {
   if (algorithm === undefined || fixedWindowsOnly === undefined) return;
   problems.push(error(algorithm.at, `${path}.algorithm`, `${algorithm.name} ${fixedWindowsOnly}`));
+}
+
+/** The most windows of one rule, each of which takes time and memory for every call. */
+const MAX_WINDOWS = 8;
+
+function checkWindows(
+  { at, path }: DescriptorSource,
+  windows: readonly RateLimitSource[],
+  { problems, separateWindows, domain }: Level,
+): void {
+  const place = `${path}.rate_limits`;
+  if (windows.length > MAX_WINDOWS) {
+    problems.push(error(at, place, `expected at most ${MAX_WINDOWS} windows, got ${windows.length}`));
+  }
+  const lengths = new Map<number, RateLimitSource>();
+  for (const window of windows) {
+    const seconds = lengthOf(window);
+    const same = lengths.get(seconds);
+    if (same === undefined) lengths.set(seconds, window);
+    else {
+      const text = `has the length of ${same.path}, ${seconds} s; keep the one with the lower limit`;
+      problems.push(error(window.at, window.path, text));
+    }
+  }
+  if (domain.startsWith("}")) {
+    problems.push(
+      error(
+        at,
+        place,
+        "requires a domain that does not begin with '}', which would end the hash tag of its keys",
+      ),
+    );
+  }
+  if (separateWindows === undefined) return;
+  const { why, ofFixedWindows, perSecond } = separateWindows;
+  const isJoint = ofFixedWindows || windows.some(({ algorithm }) => algorithm !== undefined);
+  const isMixed = windows.some(({ unit }) => unit === "SECOND") &&
+    windows.some(({ unit }) => unit !== "SECOND");
+  if (isJoint && (isMixed || !perSecond)) problems.push(error(at, place, why));
+}
+
+function lengthOf({ unit, unitMultiplier }: RateLimitSource): number {
+  return unit === undefined ? 0 : UNITS[unit].seconds * unitMultiplier;
 }
 
 function checkEvents({ at, path, events, rateLimit }: DescriptorSource, level: Level): void {

@@ -1,7 +1,7 @@
 import type { RuleCounters } from "../stats_sink.ts";
 
 /** The part of one descriptor in the statistics of its rule. */
-export type RuleStats = Readonly<Omit<RuleCounters, "totalHits" | "domainNotFound">>;
+export type RuleStats = Readonly<Omit<RuleCounters, "totalHits" | "domainNotFound" | "overLimitPer">>;
 
 /** No statistics. */
 export const NO_STATS: RuleStats = {

@@ -1,6 +1,6 @@
 import type { CurrentLimit } from "../decision.ts";
 import type { CalendarWindows } from "../algorithms/calendar_windows.ts";
-import type { ConditionalLimit } from "../algorithms/conditional_limit.ts";
+import type { ConditionalLimit, JointLimits } from "../algorithms/conditional_limit.ts";
 import type { Unit } from "../units.ts";
 import type { Pattern, PatternIndex } from "./pattern_index.ts";
 import type { RuleEvents } from "../rule_events.ts";
@@ -33,6 +33,18 @@ export interface RateLimit {
   readonly current: CurrentLimit | undefined;
   /** Undefined for a limit of a request. */
   readonly rule: LimitRule | undefined;
+  /** The windows of the rule, which this is one of; undefined if it has one only. */
+  readonly windows: LimitWindows | undefined;
+}
+
+/** Several windows of one rule, in the order of the file; the first one is the limit of the rule. */
+export interface LimitWindows {
+  readonly limits: readonly RateLimit[];
+  /** The length of each in cache keys, before the start: keys of two windows may begin at the same second. */
+  readonly keyLengths: readonly string[];
+  /** Hits count in all of them or in none, whatever the policy: one is conditional. */
+  readonly isConditional: boolean;
+  readonly joint: JointLimits;
 }
 
 /** A limit that is not a fixed window. */

@@ -1,6 +1,11 @@
 import { unitMultiplier } from "../units.ts";
 import type { ConditionalRule, RateLimit, Rules } from "./rules.ts";
 
+/** All windows of a limit in short, such as `5 per SECOND and 60 per MINUTE`. */
+export function windowsText(limit: RateLimit): string {
+  return (limit.windows?.limits ?? [limit]).map(limitText).join(" and ");
+}
+
 /** A limit in short, such as `5 per MINUTE`, `5 per 2 MINUTES` or `20 in flight`. */
 export function limitText(
   { unlimited, unit, requestsPerUnit, windowSeconds, calendar, conditional }: Pick<
@@ -23,9 +28,10 @@ function algorithmText({ algorithm, capacity }: ConditionalRule): string {
   return algorithm === "token_bucket" ? `token bucket of ${capacity}` : algorithm.replace("_", " ");
 }
 
-/** Every limit on its own sorted line, after the version, in which control characters are replaced. */
+/** Every limit and every window on its own sorted line, after the version, in which control characters are replaced. */
 export function rulesText(rules: Rules | undefined, version = ""): string {
-  const lines = (rules?.limits ?? []).map(ruleText).sort().join("");
+  const lines = (rules?.limits ?? []).flatMap((limit) => limit.windows?.limits ?? [limit]).map(ruleText)
+    .sort().join("");
   return version === "" ? lines : `# version: ${version.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, "?")}\n${lines}`;
 }
 

@@ -142,27 +142,38 @@ function explainedCard(descriptor: Fields): HTMLElement {
 
 function factsOf(descriptor: Fields): (readonly [string, Child | readonly Child[]])[] {
   const limit = fieldsOf(descriptor["limit"]);
-  const most = numberOf(limit, "maxInFlight") ?? numberOf(limit, "burst") ??
-    numberOf(limit, "requestsPerUnit");
-  const used = numberOf(descriptor, "used");
   const rows: (readonly [string, Child | readonly Child[]])[] = [];
   if (textOf(limit, "rule") !== "") rows.push(["Rule", code(textOf(limit, "rule"))]);
-  if (most !== undefined && !flagOf(limit, "unlimited")) {
-    const modes = ["shadowMode", "quotaMode"].filter((name) => flagOf(limit, name)).map((name) =>
-      badge(name === "shadowMode" ? "shadow" : "quota", "warn")
-    );
-    rows.push(["Limit", [...amountOf(limit), ...modes]]);
-  }
+  const modes = ["shadowMode", "quotaMode"].filter((name) => flagOf(limit, name)).map((name) =>
+    badge(name === "shadowMode" ? "shadow" : "quota", "warn")
+  );
+  const windows = recordsOf(descriptor, "windows");
+  for (const window of windows) rows.push(...windowFacts(window, window, modes));
+  if (windows.length === 0) rows.push(...windowFacts(limit, descriptor, modes));
+  const events = textsOf(limit, "events");
+  if (events.length > 0) rows.push(["Events", events.join(", ")]);
+  return rows;
+}
+
+/** An amount, and its counter. */
+function windowFacts(
+  limit: Fields,
+  counter: Fields,
+  modes: readonly Child[],
+): (readonly [string, Child | readonly Child[]])[] {
+  const rows: (readonly [string, Child | readonly Child[]])[] = [];
+  const most = numberOf(limit, "maxInFlight") ?? numberOf(limit, "burst") ??
+    numberOf(limit, "requestsPerUnit");
+  const used = numberOf(counter, "used");
+  if (most !== undefined && !flagOf(limit, "unlimited")) rows.push(["Limit", [...amountOf(limit), ...modes]]);
   if (most !== undefined && used !== undefined) {
-    const left = numberOf(descriptor, "remaining") ?? 0;
+    const left = numberOf(counter, "remaining") ?? 0;
     const [label, word] = COUNTERS[textOf(limit, "algorithm")] ?? ["Counter", "used"];
     const text = `${countText(used)} ${word}, ${countText(left)} left `;
     rows.push([label, [text, shareBar(most === 0 ? 1 : used / most)]]);
   }
-  const events = textsOf(limit, "events");
-  if (events.length > 0) rows.push(["Events", events.join(", ")]);
-  if (textOf(descriptor, "cacheKey") !== "") rows.push(["Cache key", code(textOf(descriptor, "cacheKey"))]);
-  const ends = Date.parse(textOf(descriptor, "windowEnds"));
+  if (textOf(counter, "cacheKey") !== "") rows.push(["Cache key", code(textOf(counter, "cacheKey"))]);
+  const ends = Date.parse(textOf(counter, "windowEnds"));
   if (Number.isFinite(ends)) rows.push(["Window ends", moment(ends, Date.now())]);
   return rows;
 }

@@ -1,3 +1,5 @@
+import { addRefusals } from "../../../src/ratelimit/stats_sink.ts";
+import { UNIT_NAMES } from "../../../src/ratelimit/units.ts";
 import { assertEquals } from "#assert";
 import { ROUND_TRIP_METRICS } from "../../../src/cache/metrics.ts";
 import { WebhookStatistics } from "../../../src/serve/webhook_statistics.ts";
@@ -90,6 +92,7 @@ Deno.test("built-in mapping: no metric of a rule is named after the rule", () =>
   store.rule("shop.ip");
   store.rule("shop.returned").returnedHits = 1;
   store.rule("unknown").domainNotFound = 1;
+  addRefusals(store.rule("shop.ip"), new Map(UNIT_NAMES.map((unit) => [unit, 1])));
   const names = [...store.counters()].map(([name]) => name).filter((name) => name.startsWith(`${RULE}.`));
   const stats = Object.keys(RULE_METRICS);
   const mapped = names.map((name) => map(name, "counter"));

@@ -3,11 +3,11 @@ import type { Metrics } from "../../../base/metrics.ts";
 import type { KV_CLUSTER_METRICS } from "../../metrics.ts";
 import type { Counted } from "../../../ratelimit/algorithms/taken.ts";
 import type {
-  AnyHit,
   Caller,
   Counter,
   CounterCache,
   CountReceiver,
+  TakenHit,
 } from "../../../ratelimit/decision/counter_cache.ts";
 import { kvError } from "../cache.ts";
 import { noAnswer } from "../../server_connection.ts";
@@ -71,7 +71,7 @@ export class KvCluster implements CounterCache {
     return this.#topology.metrics;
   }
 
-  counterOf(hit: AnyHit): Counter {
+  counterOf(hit: TakenHit): Counter {
     return kvCounterOf(hit, this.#take);
   }
 

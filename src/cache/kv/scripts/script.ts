@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import type { ConditionalLimit } from "../../../ratelimit/algorithms/conditional_limit.ts";
+import type { ConditionalLimit, JointLimits } from "../../../ratelimit/algorithms/conditional_limit.ts";
 import type { Taken } from "../../../ratelimit/algorithms/taken.ts";
 import { respArgument, RespWriter } from "../resp.ts";
 import { BUCKET_SCRIPT } from "./bucket.ts";
+import { JOINT_SCRIPT } from "./joint.ts";
 import { LEASES_SCRIPT } from "./leases.ts";
 import { SLICES_SCRIPT } from "./slices.ts";
 
@@ -12,28 +13,30 @@ interface Script {
   readonly hash: Uint8Array;
 }
 
-const SCRIPTS: Readonly<Record<ConditionalLimit["kind"], Script>> = {
+const SCRIPTS: Readonly<Record<ConditionalLimit["kind"] | "joint", Script>> = {
   slices: script(SLICES_SCRIPT),
   bucket: script(BUCKET_SCRIPT),
   leases: script(LEASES_SCRIPT),
+  joint: script(JOINT_SCRIPT),
 };
-const ONE = respArgument("1");
 const EVAL = respArgument("EVAL");
 const EVALSHA = respArgument("EVALSHA");
-/** The command, the script, the number of keys, the key, the expiry, and the limit. */
-const PARTS = 6;
+/** The command, the script, and the number of keys; then, for each, a key, an expiry and a limit. */
+const PARTS = 3;
+const PARTS_PER_KEY = 3;
 const BYTES_PER_DOUBLE = 8;
 /** Numbers in the reply for each addend. */
 const NUMBERS = 5;
 
 /** The numbers of a limit are written once: a limit is that of a rule. */
-const limitArguments = new WeakMap<ConditionalLimit, Uint8Array>();
+const limitArguments = new WeakMap<ConditionalLimit | JointLimits, readonly Uint8Array[]>();
 
-/** The addends of one key that go to its script together. */
+/** The addends of one key, or of several windows, that go to its script together. */
 export interface ScriptCall {
-  readonly key: string;
-  readonly limit: ConditionalLimit;
-  readonly expiresInSeconds: number;
+  readonly keys: readonly string[];
+  readonly limit: ConditionalLimit | JointLimits;
+  /** By key. */
+  readonly expiresInSeconds: readonly number[];
   readonly addends: readonly number[];
   /** Of leases, one per addend; otherwise empty. */
   readonly holders: readonly string[];
@@ -41,11 +44,15 @@ export interface ScriptCall {
 
 /** Writes a call by the hash of its script, or with the script itself, which the server then knows. */
 export function writeScriptCall(writer: RespWriter, call: ScriptCall, isWithSource: boolean): void {
-  const { key, limit, expiresInSeconds, addends, holders } = call;
-  const { source, hash } = SCRIPTS[limit.kind];
-  writer.text(`*${PARTS + addends.length + holders.length}\r\n`).bytes(isWithSource ? EVAL : EVALSHA);
-  writer.bytes(isWithSource ? source : hash).bytes(ONE).argument(key);
-  writer.argument(expiresInSeconds).bytes(argumentOf(limit));
+  const { keys, limit, expiresInSeconds, addends, holders } = call;
+  const { source, hash } = SCRIPTS["kind" in limit ? limit.kind : "joint"];
+  const parts = PARTS + keys.length * PARTS_PER_KEY + addends.length + holders.length;
+  writer.text(`*${parts}\r\n`).bytes(isWithSource ? EVAL : EVALSHA);
+  writer.bytes(isWithSource ? source : hash).argument(keys.length);
+  for (const key of keys) writer.argument(key);
+  for (const [index, argument] of argumentsOf(limit).entries()) {
+    writer.argument(expiresInSeconds[index] ?? 0).bytes(argument);
+  }
   for (let index = 0; index < addends.length; index++) {
     writer.argument(addends[index] ?? 0);
     const holder = holders[index];
@@ -54,20 +61,33 @@ export function writeScriptCall(writer: RespWriter, call: ScriptCall, isWithSour
 }
 
 /** The outcome of each addend; undefined for another reply than that of a script. */
-export function parseTaken(reply: unknown, { addends }: Pick<ScriptCall, "addends">): Taken[] | undefined {
-  if (!Array.isArray(reply) || reply.length !== addends.length * NUMBERS) return undefined;
+export function parseTaken(
+  reply: unknown,
+  { addends, keys, limit }: Pick<ScriptCall, "addends" | "keys" | "limit">,
+): Taken[] | undefined {
+  if (!Array.isArray(reply) || reply.length !== addends.length * keys.length * NUMBERS) return undefined;
   const numbers: readonly unknown[] = reply;
   if (!numbers.every((number) => typeof number === "number" && number >= 0)) return undefined;
+  if ("kind" in limit) return addends.map((_, index) => takenAt(numbers, index));
   return addends.map((_, index) => {
-    const at = index * NUMBERS;
+    const windows = keys.map((_, window) => takenAt(numbers, index * keys.length + window));
     return {
-      granted: numbers[at] === 1,
-      used: Number(numbers[at + 1]),
-      available: Number(numbers[at + 2]),
-      retryMs: Number(numbers[at + 3]),
-      freeMs: Number(numbers[at + 4]),
+      ...takenAt(numbers, index * keys.length),
+      granted: windows.every(({ granted }) => granted),
+      windows,
     };
   });
+}
+
+function takenAt(numbers: readonly unknown[], index: number): Taken {
+  const at = index * NUMBERS;
+  return {
+    granted: numbers[at] === 1,
+    used: Number(numbers[at + 1]),
+    available: Number(numbers[at + 2]),
+    retryMs: Number(numbers[at + 3]),
+    freeMs: Number(numbers[at + 4]),
+  };
 }
 
 function script(source: string): Script {
@@ -75,10 +95,20 @@ function script(source: string): Script {
   return { source: respArgument(source), hash: respArgument(hash) };
 }
 
-function argumentOf(limit: ConditionalLimit): Uint8Array {
+/** By key. */
+function argumentsOf(limit: ConditionalLimit | JointLimits): readonly Uint8Array[] {
   let known = limitArguments.get(limit);
-  if (known === undefined) limitArguments.set(limit, known = respArgument(limitBytes(limit)));
+  if (known === undefined) {
+    known = "kind" in limit ? [respArgument(limitBytes(limit))] : limit.limits.map(windowArgument);
+    limitArguments.set(limit, known);
+  }
   return known;
+}
+
+/** The first letter of the algorithm, and the limit. */
+function windowArgument(limit: JointLimits["limits"][number]): Uint8Array {
+  if (typeof limit === "number") return respArgument(`w${limit}`);
+  return respArgument(Uint8Array.of(limit.kind.charCodeAt(0), ...limitBytes(limit)));
 }
 
 /** The argument of a script for a limit: its numbers as big-endian doubles. */
