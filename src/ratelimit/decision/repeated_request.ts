@@ -67,7 +67,8 @@ export function repeatableOf({ descriptors, request }: Plan): CountedDescriptor 
   if (planned === undefined || descriptors.length > 1) return undefined;
   const { limit, hit } = planned;
   if (limit === undefined || hit === undefined || planned.negative || planned.hits === 0) return undefined;
-  const isPlain = limit.rule?.metricKey !== undefined && !limit.unlimited && !limit.shadowMode &&
+  const isPlain = limit.rule?.metricKey !== undefined && limit.windows === undefined && !limit.unlimited &&
+    !limit.shadowMode &&
     !limit.quotaMode && limit.events?.nearLimit !== true && limit.replaces.length === 0 &&
     request.descriptors[0]?.limit === undefined && !("holder" in hit);
   return isPlain ? { ...planned, limit, hit } : undefined;

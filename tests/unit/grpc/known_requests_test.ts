@@ -148,6 +148,31 @@ for (const [kind, createCache] of Object.entries(CACHES)) {
   });
 }
 
+for (const [kind, createCache] of Object.entries(CACHES)) {
+  for (const algorithm of ["fixed_window", "sliding_window"]) {
+    Deno.test(`known requests, ${kind} cache: hits in several windows, ${algorithm}, count in each`, async () => {
+      const limits = `rate_limits: [{ unit: second, requests_per_unit: 5 }, ` +
+        `{ unit: minute, requests_per_unit: 12, algorithm: ${algorithm} }]`;
+      const files = { "r.yaml": `{ domain: d, descriptors: [{ key: k, ${limits} }] }` };
+      await using pair = new KnownRequestsPair({
+        files,
+        createCache: createCache(100),
+        localCacheBytes: 10_000,
+      });
+      const descriptors = [{ entries: [{ key: "k", value: "a" }] }];
+      const request = encoded({ domain: "d", descriptors, hitsAddend: 0 });
+      const keys: string[] = [];
+      for (let second = 0; second < 70; second += 5) {
+        for (let time = 0; time < 7; time++) await pair.ask(request);
+        const now = pair.nowSeconds;
+        keys.push(`{d_k_a}_1s_${now}`, `{d_k_a}_60s_${now - now % 60}`);
+        pair.advance(second % 2 === 0 ? 1_000 : 9_000);
+      }
+      await pair.check(keys);
+    });
+  }
+}
+
 /** Applies rules and learns a request that does not recur. */
 async function reloadAndLearn(pair: KnownRequestsPair, value: string): Promise<WeakRef<object>> {
   const rules = rulesOf({ "r.yaml": rulesText(8) });
