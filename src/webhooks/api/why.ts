@@ -32,6 +32,8 @@ const REASONS: Readonly<Record<FailureReason, string>> = {
     "the rate limit of its endpoint delayed its retries until 24 hours after the first failure, and the last one failed",
 };
 
+/** An attempt that the rate of its endpoint allows begins within this time, if nothing else delays it. */
+const CLAIMED_MS = 1_000;
 const PAUSED = "all deliveries are paused";
 const UNITS = [[3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;
 
@@ -112,11 +114,10 @@ function heldBy({ endpoint, isPaused, inFlight, now, failures = 0 }: WhyNotDeliv
   if (!endpoint.enabled) return "its endpoint is disabled";
   if (isPaused === true) return PAUSED;
   const { concurrency, rateLimit, rateNextAt = 0 } = endpoint;
-  if (rateLimit !== undefined && rateNextAt > now) {
+  if (rateLimit !== undefined && rateNextAt > now - CLAIMED_MS) {
     const { requestsPerUnit, unit } = rateLimit;
-    return `it waits for the rate limit of its endpoint, ${requestsPerUnit} per ${unit}, which allows the next attempt at ${
-      timeText(rateNextAt)
-    }`;
+    const next = rateNextAt > now ? `at ${timeText(rateNextAt)}` : "now";
+    return `it waits for the rate limit of its endpoint, ${requestsPerUnit} per ${unit}, which allows the next attempt ${next}`;
   }
   if (failures >= FAILING_AFTER) {
     return `the last ${failures} attempts of its endpoint failed: Weir makes one at a time, with pauses of up to 30 seconds, until one succeeds`;

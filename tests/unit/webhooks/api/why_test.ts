@@ -77,7 +77,13 @@ const CASES: readonly Case[] = [
   ],
   [
     "new, the rate of its endpoint allows it",
-    { delivery: NEW, endpoint: { ...ON, ...RATE, rateNextAt: NOW }, inFlight: 0 },
+    { delivery: NEW, endpoint: { ...ON, ...RATE, rateNextAt: NOW - 999 }, inFlight: 0 },
+    "an attempt has been due since 2026-03-28T11:59:59.000Z, the first one; it waits for the rate limit of its " +
+    "endpoint, 10 per hour, which allows the next attempt now",
+  ],
+  [
+    "new, the rate of its endpoint has allowed it for a second",
+    { delivery: NEW, endpoint: { ...ON, ...RATE, rateNextAt: NOW - SECOND }, inFlight: 0 },
     "an attempt has been due since 2026-03-28T11:59:59.000Z, the first one; " +
     "it starts as soon as WEBHOOK_MAX_IN_FLIGHT allows it",
   ],
