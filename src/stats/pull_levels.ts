@@ -25,6 +25,8 @@ interface KeyLevels {
 
 /** Steps until a key that partly fits many rules is no longer compared with them. */
 const MAX_STEPS = 100;
+/** The characters that are compared with expressions in one step: clients choose how long a value is. */
+const CHARACTERS_PER_STEP = 32;
 /** Most dots of a recognized domain. */
 const MAX_DOMAIN_DOTS = 16;
 
@@ -104,7 +106,10 @@ function levelsAt(
   const hasValue = text[keyEnd] === "_";
   // A value ends at any dot; without one, the key itself ends the level.
   for (let end = hasValue ? nextDot(text, keyEnd) : keyEnd;; end = nextDot(text, end + 1)) {
-    if (reading.left-- <= 0) return undefined;
+    if (reading.left <= 0) return undefined;
+    reading.left -= rules.expressions === undefined
+      ? 1
+      : 1 + Math.floor((end - keyEnd) / CHARACTERS_PER_STEP);
     const node = nodeFor(rules, text.slice(keyEnd + 1, end));
     if (end === text.length && node?.limit !== undefined) return [text.slice(from, end)];
     const below = node?.children === undefined || end === text.length

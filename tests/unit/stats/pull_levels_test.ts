@@ -1,4 +1,4 @@
-import { assertEquals } from "#assert";
+import { assert, assertEquals } from "#assert";
 import { readDomain, readLevels } from "../../../src/stats/pull_levels.ts";
 import { rulesOf } from "../../harness/service_fixture.ts";
 
@@ -87,4 +87,28 @@ descriptors:
   const evil = `d${".a_".repeat(300)}`;
   const { levels } = readLevels(evil, deep.domains);
   assertEquals(levels.length, 300);
+});
+
+Deno.test("metric key: a long value with dots is not compared with expressions again and again", () => {
+  let compared = 0;
+  const rules = {
+    exact: undefined,
+    patterns: undefined,
+    expressions: {
+      find(value: string) {
+        compared += value.length;
+        return { limit: {}, children: undefined };
+      },
+    },
+    keyOnly: undefined,
+    named: undefined,
+  };
+  const tables = new Map([["d", new Map([["k", rules]])]]);
+  for (const value of ["a.".repeat(500), "a.", "..", "a".repeat(1_000)]) {
+    compared = 0;
+    readLevels(`d.k_${value}`, tables);
+    assert(compared <= 3_500, `${compared}`);
+  }
+  assertEquals(readLevels(`d.k_${"a".repeat(1_000)}`, tables).levels.length, 1);
+  assertEquals(readLevels("d.k_1.2.3.4.5", tables).levels, ["k_1.2.3.4.5"]);
 });
