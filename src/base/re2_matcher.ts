@@ -93,7 +93,12 @@ class Program {
     } else {
       for (let count = min; count < max; count++) start = this.#step(SPLIT, this.add(node, start), next);
     }
-    for (let count = 0; count < min; count++) start = this.add(node, start);
+    for (let count = 0; count < min; count++) {
+      const first = this.add(node, start);
+      // Without steps, another repetition of them has none either.
+      if (first === start) break;
+      start = first;
+    }
     return start;
   }
 
@@ -201,6 +206,9 @@ function characterTest(source: string): CharacterTest {
   };
 }
 
+/** True for what `\w` matches. Compared as numbers, since many steps may ask at each place. */
 function isWord(code: number): boolean {
-  return code !== NONE && /^\w$/.test(String.fromCodePoint(code));
+  const lower = code | 0x20;
+  return (lower >= 0x61 && lower <= 0x7a && code <= LAST_ASCII) || (code >= 0x30 && code <= 0x39) ||
+    code === 0x5f;
 }

@@ -73,3 +73,18 @@ Deno.test("matcher: a character is one, whatever its bytes, and bytes that are n
     assertEquals(matcherOf(pattern).matches(value), matches, pattern);
   }
 });
+
+Deno.test("matcher: repetitions of nothing take neither steps nor time", () => {
+  const read = re2Matcher(`(${"()".repeat(10_000)}){1000}`, 1_000);
+  assertEquals("steps" in read && read.steps, 1);
+  for (const pattern of ["^(?:){3}a$", "^(?:(){5}a){2}$", "^(?:|a){2}$"]) {
+    assertEquals(matcherOf(pattern).matches("aa"), new RegExp(pattern, "u").test("aa"), pattern);
+  }
+});
+
+Deno.test("matcher: characters of words are those of ASCII", () => {
+  for (let code = 0; code < 0x250; code++) {
+    const character = String.fromCodePoint(code);
+    assertEquals(matcherOf("^\\b").matches(character), /^\w/.test(character), `${code}`);
+  }
+});
