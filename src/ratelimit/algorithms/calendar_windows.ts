@@ -130,9 +130,22 @@ interface LocalTime {
 }
 
 const UTC: LocalTime = { offsetAt: () => 0 };
+/** By the names in rules, since a formatter of a zone takes time and memory. */
+const KNOWN_ZONES = new Map([["UTC", UTC]]);
+/** More than there are zones; each name may be in any letter case. */
+const MAX_KNOWN_ZONES = 1_000;
 
+/** Throws a `RangeError` for an unknown zone. */
 function localTimeIn(timezone: string): LocalTime {
-  if (timezone === "UTC") return UTC;
+  let known = KNOWN_ZONES.get(timezone);
+  if (known === undefined) {
+    known = zoneTime(timezone);
+    if (KNOWN_ZONES.size < MAX_KNOWN_ZONES) KNOWN_ZONES.set(timezone, known);
+  }
+  return known;
+}
+
+function zoneTime(timezone: string): LocalTime {
   const format = new Intl.DateTimeFormat("en-US", {
     timeZone: timezone,
     calendar: "gregory",

@@ -237,3 +237,22 @@ function periodsIn(zone: string): (at: number, unit: CalendarUnit, multiplier: n
     }
   };
 }
+
+Deno.test("calendar: the zone of many rules is opened once", () => {
+  const { DateTimeFormat } = Intl;
+  let opened = 0;
+  Intl.DateTimeFormat = new Proxy(DateTimeFormat, {
+    construct(target, args) {
+      opened++;
+      return Reflect.construct(target, args);
+    },
+  });
+  try {
+    for (let rule = 0; rule < 100; rule++) assert(isTimezone("America/Bogota"));
+    for (const unit of ["DAY", "MONTH"] as const) new CalendarWindows(unit, 1, "America/Bogota");
+    assert(!isTimezone("America/Bogotá"));
+  } finally {
+    Intl.DateTimeFormat = DateTimeFormat;
+  }
+  assertEquals(opened, 2);
+});
