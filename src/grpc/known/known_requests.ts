@@ -64,7 +64,7 @@ export class KnownRequests {
     if (known === undefined) return undefined;
     this.#service.takeRepeated(known, NO_CALLER, this.#count);
     const status = this.#service.decideRepeated(known, this.#count.taken, this.#nowSeconds);
-    return this.#response.of(known.form, status);
+    return this.#response.of(known.formOf(status), status);
   }
 
   /** The response to a request that is known, by a count that comes later. */
@@ -183,7 +183,7 @@ class KnownCall implements CountReceiver, PendingResponse {
   }
 
   #respond(status: DescriptorStatus): void {
-    this.#message = responseBytes(RESPONSE.of(this.#known.form, status));
+    this.#message = responseBytes(RESPONSE.of(this.#known.formOf(status), status));
     this.#done?.(this.#message);
   }
 

@@ -17,7 +17,7 @@ export interface Taken {
    * Of hits in several windows: the outcome in each, as if it were alone; all else is that of the first. Times of fixed
    * windows are 0.
    */
-  readonly windows?: readonly Taken[] | undefined;
+  readonly windows?: readonly Counted[] | undefined;
 }
 
 /** The count after a hit, or what became of a conditional one. */

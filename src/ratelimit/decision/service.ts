@@ -13,13 +13,14 @@ import { HitCounter, type HitCounterOptions, type PlannedHits } from "./hit_coun
 import type { LimitEventSink } from "./limit_events.ts";
 import { LocalRefusals } from "./local_refusals.ts";
 import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
-import { allowsRepeats, repeatableOf, RepeatedRequest } from "./repeated_request.ts";
+import { allowsRepeats, onlyStatus, repeatableOf, RepeatedRequest } from "./repeated_request.ts";
+import { countOfWindows, RepeatedWindows, WindowAnswers } from "./repeated_windows.ts";
 import type { RateLimitRequest } from "../request.ts";
 import { RuleCounts } from "./rule_counts.ts";
 import { addStats, nearHits, nearLimitThreshold, type RuleStats } from "../rules/rule_stats.ts";
 import type { Rules } from "../rules/rules.ts";
 import { addRefusals, type RuleCounters, type StatsSink } from "../stats_sink.ts";
-import { type Answers, areCounted, errorOf, Uncounted } from "./take_hits.ts";
+import { type Answers, areCounted, callerSince, errorOf, Uncounted } from "./take_hits.ts";
 import { validateRequest } from "./validate.ts";
 
 /** Options of the service. */
@@ -123,7 +124,7 @@ export class RateLimitService {
     const nowSeconds = this.nowSeconds();
     const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
     const call = this.#plannedCall(loaded, plan, nowSeconds);
-    const timedCaller = policy.stopIncrementWhenOverLimit ? since(clock.elapsed(), caller) : caller;
+    const timedCaller = policy.stopIncrementWhenOverLimit ? callerSince(clock.elapsed(), caller) : caller;
     const answers = this.#counter.count(call, timedCaller);
     if (!(answers instanceof Promise)) return this.#settle(call, answers, timedCaller);
     return answers.then((after) => this.#settle(call, after, timedCaller));
@@ -153,7 +154,11 @@ export class RateLimitService {
     if (planned === undefined || form === undefined) return undefined;
     const counters = countersOf(loaded, planned, stats, request.domain);
     const counter = cache.counterOf(planned.hit);
-    return new RepeatedRequest(plan, planned, { nowSeconds, counter, counters, form });
+    const windows = planned.windows === undefined
+      ? undefined
+      : RepeatedWindows.of(planned.windows, cache, { formOf, nearLimitRatio: policy.nearLimitRatio });
+    if (planned.windows !== undefined && windows === undefined) return undefined;
+    return new RepeatedRequest(plan, planned, { nowSeconds, counter, counters, form, windows });
   }
 
   /** The current time, in seconds since the epoch. */
@@ -165,14 +170,28 @@ export class RateLimitService {
   takeRepeated(repeated: RepeatedRequest, caller: Caller, receiver: CountReceiver): void {
     const { hit, hits, counters, counter } = repeated;
     counters.totalHits += hits;
+    if (repeated.windows !== undefined) {
+      return this.#takeWindows(repeated, caller, receiver);
+    }
     const known = this.#local?.of(hit, repeated, this.nowSeconds());
     if (known !== undefined) receiver.counted(known);
     else counter.take(hits, caller, receiver);
   }
 
+  /** Takes the hits of all windows, or passes on that one of them is known to refuse them. */
+  #takeWindows({ plan, hits, windows }: RepeatedRequest, caller: Caller, receiver: CountReceiver): void {
+    if (this.#local !== undefined) {
+      const call = { counts: [], hits: [], owners: [] };
+      this.#addWindows(call, plan.counted, this.nowSeconds());
+      if (call.hits.length === 0) return receiver.counted(countOfWindows(call.counts));
+    }
+    windows?.take(hits, caller, receiver);
+  }
+
   /** Decides a repeated request by its count. */
   decideRepeated(repeated: RepeatedRequest, count: Counted, nowSeconds: number): DescriptorStatus {
-    const { limit, hits, counters } = repeated;
+    const { limit, hits, counters, windows } = repeated;
+    if (windows !== undefined) return this.#decideWindows(repeated, count, nowSeconds);
     const isWithin = typeof count === "number"
       ? count >= hits && count <= limit.requestsPerUnit
       : count.granted;
@@ -187,13 +206,24 @@ export class RateLimitService {
     return statusOf(repeated, limit, count, nowSeconds);
   }
 
+  #decideWindows(repeated: RepeatedRequest, count: Counted, nowSeconds: number): DescriptorStatus {
+    const { hits, counters, windows } = repeated;
+    const counts = typeof count === "number" ? [] : count.windows ?? [];
+    const status = windows?.withinAll(counts, hits, nowSeconds);
+    if (status === undefined) return onlyStatus(this.#finish(callOf(repeated), counts));
+    counters.withinLimit += hits;
+    this.tally.total++;
+    return status;
+  }
+
   /** Decides a repeated request that the cache did not count, if the failure modes allow it. */
   async recoverRepeated(
     repeated: RepeatedRequest,
     error: unknown,
     caller: Caller,
   ): Promise<DescriptorStatus> {
-    return onlyStatus(await this.#recover(callOf(repeated), [new Uncounted(error)], caller));
+    const answers = error instanceof WindowAnswers ? error.answers : [new Uncounted(error)];
+    return onlyStatus(await this.#recover(callOf(repeated), answers, caller));
   }
 
   /** Counts the total hits even if the cache fails later, and leaves out keys that the local cache knows. */
@@ -219,7 +249,7 @@ export class RateLimitService {
     return call;
   }
 
-  #addHit(call: Call, hit: AnyHit, known: Counted | undefined): void {
+  #addHit(call: Pick<Call, "counts" | "hits" | "owners">, hit: AnyHit, known: Counted | undefined): void {
     if (known === undefined) {
       call.hits.push(hit);
       call.owners.push(call.counts.length);
@@ -228,7 +258,11 @@ export class RateLimitService {
   }
 
   /** A call that one window is known to refuse is counted in none. */
-  #addWindows(call: Call, windows: readonly PlannedDescriptor[], nowSeconds: number): void {
+  #addWindows(
+    call: Pick<Call, "counts" | "hits" | "owners">,
+    windows: readonly PlannedDescriptor[],
+    nowSeconds: number,
+  ): void {
     const known = windows.map((planned) => this.#knownRefusal(planned, nowSeconds));
     const isRefused = known.some((refusal) => refusal !== undefined);
     for (const [index, { hit }] of windows.entries()) {
@@ -336,24 +370,11 @@ function* bookkeeping(unsorted: Iterable<void>, counts: RuleCounts): Generator<v
 }
 
 /** The call of a repeated request, whose total is counted already. */
-function callOf({ plan, hit, counters }: RepeatedRequest): Call {
-  return { plan, counters: [counters], counts: [0], hits: [hit], owners: [0], isReading: false };
-}
-
-function onlyStatus({ statuses }: Decision): DescriptorStatus {
-  const [status] = statuses;
-  if (status === undefined) throw new TypeError("A decision has no status");
-  return status;
-}
-
-/** A caller with one timeout for both steps, read and add. */
-function since(now: number, caller: Caller | undefined): Caller {
-  return {
-    get cancelled() {
-      return caller?.cancelled === true;
-    },
-    since: now,
-  };
+function callOf({ plan, hit, counters, windows }: RepeatedRequest): Call {
+  const call = { plan, counters: [counters], counts: [0], hits: [hit], owners: [0], isReading: false };
+  if (windows === undefined) return call;
+  const owners = [...windows.all.keys()];
+  return { ...call, counts: owners.map(() => 0), hits: windows.all.map((window) => window.hit), owners };
 }
 
 /** The counters of a descriptor; looked up once per rule if its metric key is constant. */

@@ -151,3 +151,13 @@ class JointReceiver implements CountReceiver {
     }
   }
 }
+
+/** A caller with one timeout for both steps, read and add. */
+export function callerSince(now: number, caller: Caller | undefined): Caller {
+  return {
+    get cancelled() {
+      return caller?.cancelled === true;
+    },
+    since: now,
+  };
+}

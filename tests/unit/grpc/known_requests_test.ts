@@ -168,6 +168,7 @@ for (const [kind, createCache] of Object.entries(CACHES)) {
         keys.push(`{d_k_a}_1s_${now}`, `{d_k_a}_60s_${now - now % 60}`);
         pair.advance(second % 2 === 0 ? 1_000 : 9_000);
       }
+      assertEquals(pair.recognized > 40, true, `${pair.recognized}`);
       await pair.check(keys);
     });
   }
