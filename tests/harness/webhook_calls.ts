@@ -38,12 +38,20 @@ export abstract class WebhookCalls {
     do {
       const joint = path.includes("?") ? "&" : "?";
       const more = cursor === undefined ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-      const { status, body } = await this.api("GET", `${path}${joint}limit=200${more}`);
-      if (status !== 200) throw new Error(`Cannot list "${path}": ${status} ${JSON.stringify(body)}`);
+      const body = await this.#page(path, `${path}${joint}limit=200${more}`);
       items.push(...body.items);
       cursor = body.nextCursor;
     } while (cursor !== undefined);
     return items;
+  }
+
+  /** A page of a list; a busy service may ask for another try. */
+  async #page(list: string, path: string): Promise<WebhookAnswered["body"]> {
+    return await until(`a page of "${list}"`, async () => {
+      const { status, body } = await this.api("GET", path);
+      if (status === 200) return body;
+      throw new Error(`Cannot list "${list}": ${status} ${JSON.stringify(body)}`);
+    });
   }
 
   /** Makes an endpoint at a path of the receiver, which learns its secret; answers its record. */
