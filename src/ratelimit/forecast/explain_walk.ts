@@ -1,5 +1,5 @@
 import { compilePattern, matchesPattern } from "../rules/pattern_index.ts";
-import { matchesExpression } from "../rules/value_match.ts";
+import { isTooLongForExpressions, matchesExpression } from "../rules/value_match.ts";
 import { type Entry, shownEntry } from "../request.ts";
 import { nodeFor } from "../rules/match_rules.ts";
 import type { KeyRules, NamedRule, RateLimit, RuleNode, RuleTable } from "../rules/rules.ts";
@@ -110,7 +110,9 @@ function walkedRules(rules: KeyRules, { key, value }: Entry, { chosen, parent }:
   const groups: Record<"chosen" | "matching" | "rest", WalkedRule[]> = { chosen: [], matching: [], rest: [] };
   const add = (rule: string, by: MatchKind, matches: boolean, chosen: boolean) => {
     const group = chosen ? groups.chosen : matches ? groups.matching : groups.rest;
-    const why = reason({ by, matches, chosen }, choice);
+    const why = by === "regex" && isTooLongForExpressions(value)
+      ? "the value is too long: none of more than 1,024 bytes matches an expression"
+      : reason({ by, matches, chosen }, choice);
     group.push({
       rule,
       by,

@@ -42,7 +42,7 @@ export class ExpressionList<T> {
 
   /** The first rule whose expression is found in the value. */
   find(value: string): T | undefined {
-    if (isTooLong(value)) return undefined;
+    if (isTooLongForExpressions(value)) return undefined;
     for (const item of this.#items) {
       item.matcher ??= matcherOf(item.regex);
       if (item.matcher?.matches(value) === true) return item.target;
@@ -53,7 +53,7 @@ export class ExpressionList<T> {
 
 /** True if the expression is found in the value. */
 export function matchesExpression(regex: string, value: string): boolean {
-  return !isTooLong(value) && matcherOf(regex)?.matches(value) === true;
+  return !isTooLongForExpressions(value) && matcherOf(regex)?.matches(value) === true;
 }
 
 function matcherOf(regex: string): Re2Matcher | undefined {
@@ -61,7 +61,8 @@ function matcherOf(regex: string): Re2Matcher | undefined {
   return "matcher" in read ? read.matcher : undefined;
 }
 
-function isTooLong(value: string): boolean {
+/** True if no expression matches the value, whatever it is. */
+export function isTooLongForExpressions(value: string): boolean {
   return value.length * MAX_BYTES_PER_UNIT > MAX_MATCHED_BYTES &&
     (value.length > MAX_MATCHED_BYTES || byteLength(value) > MAX_MATCHED_BYTES);
 }

@@ -13,7 +13,7 @@ descriptors:
 - { key: v, value: "ba*", ${limit} }
 `,
   });
-  const rows = ["ab", "bab", "bca", "c"].map((value) => {
+  const rows = ["ab", "bab", "bca", "c", "a".repeat(1_025)].map((value) => {
     const { levels } = walkRules(rules.domains.get("shop") ?? new Map(), [{ key: "v", value }]);
     return levels[0]?.rules.map(({ rule, by, why }) => `${rule} ${by}: ${why}`);
   });
@@ -43,6 +43,12 @@ descriptors:
       missed.pattern,
     ],
     [missed.b, missed.a, missed.list, missed.pattern],
+    [
+      "v_regex(^b) regex: the value is too long: none of more than 1,024 bytes matches an expression",
+      "v_regex(a) regex: the value is too long: none of more than 1,024 bytes matches an expression",
+      missed.list,
+      missed.pattern,
+    ],
   ]);
 });
 
