@@ -7,6 +7,7 @@ import { planHits } from "../decision/plan.ts";
 import type { Policy } from "../decision/policy.ts";
 import type { RateLimitRequest } from "../request.ts";
 import type { RateLimit, Rules } from "../rules/rules.ts";
+import { windowsText } from "../rules/rules_text.ts";
 import { countsOf } from "../decision/take_hits.ts";
 import { validateRequest } from "../decision/validate.ts";
 
@@ -108,6 +109,7 @@ function codeChange(before: Code, after: Code): ChangeKind | undefined {
 function isSameLimit(before: RateLimit | undefined, after: RateLimit | undefined): boolean {
   if (before === undefined || after === undefined) return before === after;
   return before.rule?.fullKey === after.rule?.fullKey &&
+    windowsText(before) === windowsText(after) &&
     before.unlimited === after.unlimited &&
     before.requestsPerUnit === after.requestsPerUnit &&
     before.unit === after.unit &&

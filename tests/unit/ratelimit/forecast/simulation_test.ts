@@ -183,6 +183,16 @@ Deno.test("simulation change: of the overall code alone, and what a shadow hides
   assertNotEquals(over, shadowed);
 });
 
+Deno.test("simulation change: another window of a rule with several, which is not the tightest", async () => {
+  const decided = async (perDay: number) => {
+    const windows = `[{ ${TWO} }, { unit: day, requests_per_unit: ${perDay} }]`;
+    const simulation = simulationOf(`domain: d\ndescriptors:\n- key: k\n  rate_limits: ${windows}\n`);
+    return await simulation.decide(requestOf(descriptorOf("k")), START);
+  };
+  assertEquals(changeOf(await decided(100), await decided(100)), undefined);
+  assertEquals(changeOf(await decided(100), await decided(10))?.kind, "otherLimit");
+});
+
 Deno.test("simulation tally: by rule, with limits of requests and none at all behind", async () => {
   const tally = new SimulationTally();
   const [old, now] = [simulationOf(RULES), simulationOf(RULES.replace("per_unit: 3", "per_unit: 1"))];
