@@ -47,7 +47,7 @@ import {
 export const RECORD_CASES: StoreCases = {
   "an endpoint is read as it was written": async (store) => {
     const full = endpoint({ secrets: [secret(), secret(), secret()], events: ["a.b", "c.*"] });
-    const { headers: _, timeoutMs: __, rotationOverlapMs: ___, ...bare } = endpoint({
+    const { headers: _, timeoutMs: __, rotationOverlapMs: ___, onGone: ____, ...bare } = endpoint({
       description: "",
       headerNames: [],
     });
@@ -88,9 +88,9 @@ export const RECORD_CASES: StoreCases = {
       headers: headers.sealed,
     };
     assertEquals(await edited({ ...plain, ...more, headers }, NOW + 2), { ...changed, updatedAt: NOW + 2 });
-    const { headers: _, timeoutMs: __, rotationOverlapMs: ___, ...less } = changed;
+    const { headers: _, timeoutMs: __, rotationOverlapMs: ___, onGone: ____, ...less } = changed;
     const without = { ...less, headerNames: [], updatedAt: NOW + 3 };
-    const cleared = { headers: null, timeoutMs: null, rotationOverlapMs: null };
+    const cleared = { headers: null, timeoutMs: null, rotationOverlapMs: null, onGone: null };
     assertEquals(await edited(cleared, NOW + 3), without);
     assertEquals(await store.write(editEndpoint, newId(), {}, { now: NOW, audit: audit() }), undefined);
     assertEquals((await store.auditLog()).length, 3);

@@ -91,6 +91,7 @@ export function endpoint(part: Partial<Endpoint> = {}): Endpoint {
     timeoutMs: 3_000,
     standardWebhooks: true,
     rotationOverlapMs: 60_000,
+    onGone: "disable",
     secrets: [secret()],
     ...part,
   };

@@ -183,6 +183,40 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals([byAdmin?.disabledAt, byAdmin?.disabledReason], [now + 2, "admin"]);
   },
 
+  "an endpoint that is gone is disabled by the system": async (store) => {
+    const { id } = await store.addEndpoint();
+    const other = await store.addEndpoint({ events: ["endpoint.disabled"] });
+    const gone = (at: number, goneAt: number): AttemptSummary => {
+      return {
+        ...failed(1, at),
+        failures: { count: 1, firstAt: at, lastAt: at, areReportable: true, goneAt },
+      };
+    };
+    await store.write(editEndpoint, id, { description: "moved" }, { now: NOW + 2, audit: audit() });
+    assertEquals(await record(store, id, gone(NOW + 3, NOW + 1), NOW + 3), [], "changed since the attempt");
+    assertEquals((await store.read(findEndpoint, id))?.enabled, true);
+    const now = NOW + 4;
+    assertEquals(await record(store, id, gone(now, NOW + 2), now), ["gone"]);
+    assertEquals(await record(store, id, gone(now, now), now), [], "it is disabled already");
+    const disabled = await store.read(findEndpoint, id);
+    assertEquals([disabled?.enabled, disabled?.disabledAt, disabled?.disabledReason], [false, now, "gone"]);
+    const facts = { failingSince: new Date(NOW + 3).toISOString(), consecutiveFailures: 2 };
+    const [entry] = (await store.read(listAudit, { limit: 1 })).items;
+    assertEquals([entry?.actor, entry?.action, entry?.object, entry?.details], [
+      "system",
+      "endpoint.disabled",
+      `endpoint:${id}`,
+      { reason: "gone", ...facts },
+    ]);
+    assertEquals(await eventsOf(store, other.id), [{
+      event: "endpoint.disabled",
+      data: { endpointId: id, reason: "gone", disabledAt: new Date(now).toISOString(), ...facts },
+    }]);
+    assertEquals((await store.metrics(NOW)).endpoints.disabled_by_weir, 1);
+    const enabled = await store.write(editEndpoint, id, { enabled: true }, { now: now + 1, audit: audit() });
+    assertEquals([enabled?.enabled, enabled?.disabledReason], [true, undefined]);
+  },
+
   "the metrics count endpoints by state, and not what is due for failing ones": async (store) => {
     const [one, two, three] = [
       await store.addEndpoint(),

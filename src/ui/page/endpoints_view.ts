@@ -69,6 +69,7 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
         standardWebhooks: undefined,
         rotationOverlapMs: overlapMs === undefined ? NOTHING : spanText(overlapMs),
         filter: filter === "" ? NOTHING : [code(filter)],
+        onGone: textOf(endpoint, "onGone") || NOTHING,
         attempts: attemptsOf(endpoint),
         secrets: secretOf(endpoint, now),
       };
@@ -93,7 +94,8 @@ function stateOf(endpoint: Fields, now: number): Child[] {
   const state = isFailing ? badge("failing", "warn") : badge(isEnabled ? "enabled" : "disabled");
   if (failingSince === undefined) return [state];
   const counted = `${countText(failures)} failure${failures === 1 ? "" : "s"}`;
-  const by = textOf(endpoint, "disabledReason") === "failing" ? "by Weir: " : "";
+  const reason = textOf(endpoint, "disabledReason");
+  const by = reason === "gone" ? "by Weir, status 410: " : reason === "failing" ? "by Weir: " : "";
   return [
     state,
     element("div", { class: "note" }, `${by}${counted} since `, moment(failingSince, now)),

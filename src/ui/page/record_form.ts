@@ -2,6 +2,7 @@ import type { Field, Fields as Described } from "../../webhooks/resources/field.
 import type { ShownSecret } from "./dialogs.ts";
 import { type Fields, parseExact, textOf } from "./fields.ts";
 import type { FormField, FormValues } from "./form.ts";
+import { NOTHING } from "./text.ts";
 import { momentIn, objectIn, rateIn, wholeIn, wordsIn } from "./typed_text.ts";
 import type { PageParts } from "./view.ts";
 
@@ -77,16 +78,18 @@ function isList(own: OwnField): own is readonly RecordField[] {
 
 function fieldOf(name: string, field: Field, record: Fields | undefined): RecordField {
   const { type, label = name, choices } = field;
+  const isOptional = choices !== undefined && field.isNullable === true;
   const isNew = record === undefined;
   const isNumber = INPUTS[type] === WHOLE;
   const hasDefault = field.default !== undefined;
   return {
     ...INPUTS[type],
+    ...(isOptional ? { parse: (text: string) => text === "" ? null : text } : {}),
     name,
     label,
     required: field.isRequired === true || !isNew && isNumber && hasDefault,
     hint: field.hint ?? (isNumber ? numberHint(field, isNew) : undefined),
-    choices: choices?.map((choice) => [choice, choice]),
+    choices: [...(isOptional ? [""] : []), ...choices ?? []].map((choice) => [choice, choice || NOTHING]),
     value: isNew && hasDefault && !isNumber ? valueOf(field.default) : undefined,
   };
 }

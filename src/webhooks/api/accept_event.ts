@@ -90,7 +90,7 @@ function checkKind(kind: string, eventKey: EventKey | undefined): void {
     const prefixes = RESERVED_PREFIXES.map((prefix) => `"${prefix}"`).join(", ");
     throw forbidden(
       "reserved_kind",
-      `only the service itself reports kinds that begin with one of ${prefixes}`,
+      `only the service itself reports kinds that begin with one of ${prefixes}, in any letter case`,
     );
   }
   if (eventKey !== undefined && !matchesKind(eventKey.kinds, kind)) {

@@ -262,6 +262,8 @@ function sentSchema(field: Field, noun: string): JsonSchema {
   const schema = (SENT_SHAPES[field.type] ?? SHAPES[field.type])({ ...field, words: sentences.join(" ") });
   if (isNullable !== true) return schema;
   const { type, description = sentences.join(" ") } = schema;
-  if (type === undefined) return { anyOf: [schema, { type: "null" }], description };
+  if (type === undefined || field.type === "choice") {
+    return { anyOf: [schema, { type: "null" }], description };
+  }
   return { ...schema, type: [type, "null" as const].flat() };
 }

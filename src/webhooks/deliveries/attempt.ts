@@ -52,6 +52,8 @@ interface AttemptOptions extends AttemptParts {
  */
 type AttemptEnd = "over" | "lost" | "late" | "faulty";
 
+/** The status of a receiver that no longer exists. */
+const GONE = 410;
 /** The first wait before a result is written again, and the longest. */
 const REWRITE_MS = [100, 500] as const;
 
@@ -95,7 +97,8 @@ export async function makeAttempt(
       number,
       manual,
     };
-    onAttempt?.({ ...attempt, startedAt, tookMs, result: outcome.result, status, errorKind });
+    const isGone = status === GONE && endpoint.onGone === "disable";
+    onAttempt?.({ ...attempt, startedAt, tookMs, result: outcome.result, status, errorKind, isGone });
     return "over";
   } catch (error) {
     onStoreError(error);

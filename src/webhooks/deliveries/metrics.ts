@@ -14,6 +14,8 @@ export interface AttemptReport {
   readonly result: AttemptResult;
   readonly status?: number | undefined;
   readonly errorKind?: AttemptErrorKind | undefined;
+  /** True if the endpoint is gone, which disables it. */
+  readonly isGone?: boolean | undefined;
 }
 
 /** Counters of a dispatcher since its start. */

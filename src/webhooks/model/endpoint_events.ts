@@ -15,6 +15,7 @@ export const ENDPOINT_KINDS: Readonly<Record<HealthChange, string>> = {
   failing: "endpoint.failing",
   recovered: "endpoint.recovered",
   disabled: "endpoint.disabled",
+  gone: "endpoint.disabled",
 };
 /** The kind of the event about a delivery that failed permanently. */
 export const DELIVERY_FAILED_KIND = "delivery.failed";
@@ -37,10 +38,12 @@ export function endpointEvent(
   },
 ): ReportedEvent {
   const failing = { failingSince: timeTextIf(run.failingSince), consecutiveFailures: run.failures };
+  const disabled = { disabledAt: timeText(now), ...failing };
   const data = {
     failing: { endpointId, ...failing },
     recovered: { endpointId, failingSince: failing.failingSince, recoveredAt: timeText(now) },
-    disabled: { endpointId, reason: "failing", disabledAt: timeText(now), ...failing },
+    disabled: { endpointId, reason: "failing", ...disabled },
+    gone: { endpointId, reason: "gone", ...disabled },
   }[change];
   return { ...newEvent(eventId, ENDPOINT_KINDS[change], data), exceptEndpointId: endpointId };
 }

@@ -27,6 +27,8 @@ export interface Failures {
   readonly lastAt: number;
   /** True if one of them is of an event that is not operational: no other failure causes an operational event. */
   readonly areReportable: boolean;
+  /** The start of the last attempt to which the endpoint returned 410, if that disables it. */
+  readonly goneAt?: number | undefined;
 }
 
 /** The attempts of an endpoint in some time. */
@@ -44,8 +46,8 @@ export interface AttemptSummary extends AttemptSums {
   readonly failures?: Failures | undefined;
 }
 
-/** A change of the health of an endpoint. */
-export type HealthChange = "recovered" | "failing" | "disabled";
+/** A change of the health of an endpoint. Weir disables it, as `disabled` for its failures, or as it is `gone`. */
+export type HealthChange = "recovered" | "failing" | "disabled" | "gone";
 
 /** The summary of attempts and of those that followed. */
 export function followedBy(earlier: AttemptSummary, later: AttemptSummary): AttemptSummary {
@@ -71,6 +73,7 @@ export function afterAttempts(
   const run = longerRun(base, failures);
   const isFailing = !run.isReported && run.failures >= FAILING_AFTER && failures.areReportable;
   if (isFailing) changes.push("failing");
+  if (failures.goneAt !== undefined) changes.push("gone");
   if (disableAfterMs > 0 && run.failingMs >= disableAfterMs) changes.push("disabled");
   return { run: isFailing ? { ...run, isReported: true } : run, changes };
 }
@@ -89,10 +92,12 @@ function longerRun(run: FailureRun, { count, firstAt, lastAt }: Failures): Failu
 
 function joined(earlier: Failures | undefined, later: Failures | undefined): Failures | undefined {
   if (earlier === undefined || later === undefined) return later ?? earlier;
+  const { goneAt = earlier.goneAt } = later;
   return {
     count: earlier.count + later.count,
     firstAt: earlier.firstAt,
     lastAt: later.lastAt,
     areReportable: earlier.areReportable || later.areReportable,
+    ...(goneAt === undefined ? {} : { goneAt }),
   };
 }

@@ -5,8 +5,9 @@ const OPERATIONAL_PREFIXES: readonly string[] = ["config.", "delivery.", "endpoi
 /** Prefixes of kinds that only the service itself reports. */
 export const RESERVED_PREFIXES: readonly string[] = [...OPERATIONAL_PREFIXES, "workflow."];
 
+const WORD = "[A-Za-z0-9_][A-Za-z0-9_-]*";
 /** The words of a kind, for a regular expression. */
-export const KIND_TEXT = "[a-z0-9_]+(?:\\.[a-z0-9_]+)*";
+export const KIND_TEXT = `${WORD}(?:\\.${WORD})*`;
 const KIND = new RegExp(`^${KIND_TEXT}$`);
 const encoder = new TextEncoder();
 
@@ -16,13 +17,17 @@ export function eventKindProblem(text: string): string | undefined {
     return `expected an event kind of at most ${MAX_KIND_LENGTH} characters, got ${text.length}`;
   }
   if (KIND.test(text)) return undefined;
-  const expected = `words of a to z, 0 to 9 and _ joined by dots, such as "agent.reply.completed"`;
+  const expected =
+    `words of letters, digits, _ and - joined by dots, such as "agent.reply.completed"; no word begins with -`;
   return `${JSON.stringify(text)} is not an event kind; expected ${expected}`;
 }
 
-/** Returns whether only the service itself may report events of a kind. */
+/**
+ * Returns whether only the service itself may report events of a kind. In any letter case: a person would take
+ * `Workflow.x` for a kind of the service.
+ */
 export function isReservedKind(kind: string): boolean {
-  return RESERVED_PREFIXES.some((prefix) => kind.startsWith(prefix));
+  return reservedPrefixOf(kind) !== undefined;
 }
 
 /** Returns whether a kind is about the operation of the service. */
@@ -35,10 +40,20 @@ export function eventPatternProblem(text: string): string | undefined {
   if (text === "*") return undefined;
   const kind = text.endsWith(".*") ? text.slice(0, -".*".length) : text;
   if (kind.length > MAX_KIND_LENGTH) return eventKindProblem(kind);
-  if (KIND.test(kind)) return undefined;
-  return `${
-    JSON.stringify(text)
-  } names no event kinds; expected a kind, a prefix such as "workflow.*" or "*"`;
+  if (!KIND.test(kind)) {
+    return `${
+      JSON.stringify(text)
+    } names no event kinds; expected a kind, a prefix such as "workflow.*" or "*"`;
+  }
+  const prefix = reservedPrefixOf(text);
+  if (prefix === undefined || text.startsWith(prefix)) return undefined;
+  return `${JSON.stringify(text)} names no event kinds; kinds that begin with "${prefix}" are in lower case`;
+}
+
+/** The reserved prefix that a kind or a pattern begins with in any letter case; undefined for none. */
+function reservedPrefixOf(text: string): string | undefined {
+  const lower = text.toLowerCase();
+  return RESERVED_PREFIXES.find((prefix) => lower.startsWith(prefix));
 }
 
 /** Returns whether a kind matches one of the patterns: exactly, by a prefix up to a dot, or, unless operational, by `*`. */

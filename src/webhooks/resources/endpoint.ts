@@ -85,8 +85,9 @@ export const ENDPOINT_FIELDS = {
   },
   disabledReason: {
     type: "choice",
-    choices: ["admin", "failing"],
-    words: "If disabled: whether an administrator disabled it, or Weir because its attempts only failed.",
+    choices: ["admin", "failing", "gone"],
+    words:
+      "If disabled: whether an administrator disabled it, or Weir because its attempts only failed, or because it is gone: it returned 410, and `onGone` is `disable`.",
     shown: "sometimes",
   },
   disabledAt: { type: "time", words: "If disabled: since when.", shown: "sometimes" },
@@ -181,6 +182,19 @@ export const ENDPOINT_FIELDS = {
     clear: ["no-rotation-overlap", "sign with one secret at a time"],
     label: "Rotation overlap",
     hint: "86400000 for a day; one secret signs at a time when empty",
+  },
+  onGone: {
+    type: "choice",
+    choices: ["disable"],
+    words:
+      "Effect of a response with status 410: `disable` disables the endpoint; if absent, it is a failed attempt like others.",
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    help: "effect of a response with status 410 in addition to the failed attempt: disable",
+    clear: ["no-on-gone", "treat status 410 like other failures"],
+    label: "On status 410",
+    hint: "disable disables the endpoint; otherwise its deliveries are retried",
   },
   attempts: {
     type: "records",

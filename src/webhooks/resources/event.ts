@@ -1,6 +1,7 @@
 import { CREATED, type Fields, ID, type Resource } from "./field.ts";
 
-const KIND_WORDS = "Words of a to z, 0 to 9 and `_`, separated by dots, such as `agent.reply.completed`.";
+const KIND_WORDS =
+  "Words of letters, digits, `_` and `-`, separated by dots, such as `agent.reply.completed`; case-sensitive, and no word begins with `-`.";
 
 /** The fields of an event. */
 export const EVENT_FIELDS = {

@@ -31,6 +31,7 @@ const MESSAGES: Readonly<Record<HealthChange, string>> = {
   failing: "Endpoint is failing",
   recovered: "Endpoint recovered",
   disabled: "Endpoint disabled",
+  gone: "Endpoint disabled: it is gone",
 };
 
 /** Sums up the attempts of endpoints, so that they are recorded together and an attempt costs no further statement. */
@@ -88,8 +89,10 @@ export class HealthRecorder {
   }
 }
 
-function summaryOf({ result, event, status, tookMs }: AttemptReport, now: number): AttemptSummary {
+function summaryOf(report: AttemptReport, now: number): AttemptSummary {
+  const { result, event, status, tookMs, startedAt, isGone } = report;
   const isFailed = result !== "acknowledged";
+  const gone = isGone === true ? { goneAt: startedAt } : {};
   const ms = status === undefined ? 0 : tookMs;
   return {
     succeeded: isFailed ? 0 : 1,
@@ -98,7 +101,7 @@ function summaryOf({ result, event, status, tookMs }: AttemptReport, now: number
     totalMs: ms,
     maxMs: ms,
     failures: isFailed
-      ? { count: 1, firstAt: now, lastAt: now, areReportable: !isOperationalKind(event) }
+      ? { count: 1, firstAt: now, lastAt: now, areReportable: !isOperationalKind(event), ...gone }
       : undefined,
   };
 }

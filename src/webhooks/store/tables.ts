@@ -79,6 +79,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       disabled_reason: { type: "text?", since: 4 },
       data_filter: { type: "text?", since: 4 },
       rotation_overlap_ms: { type: "number?", since: 5 },
+      on_gone: { type: "text?", since: 5 },
       rate_limit: { type: "json?", since: 5 },
       // Of its bucket; with the time of its next attempt if it is empty.
       rate_state: { type: "text?", since: 5 },
@@ -345,10 +346,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
     },
   },
   // What the removal of endpoints, payloads and triggers has left to do.
-  removal: {
-    columns: { seq: "sequence", kind: "text", id: "text", position: "number" },
-    since: 2,
-  },
+  removal: { columns: { seq: "sequence", kind: "text", id: "text", position: "number" }, since: 2 },
   // How far events were searched for old ones.
   swept: {
     columns: { name: "text", at: "number", seq: "number" },
@@ -390,11 +388,5 @@ export const TABLES: Readonly<Record<string, Table>> = {
     sqliteKey: "clustered",
   },
   // Its rows are locked by operations of which only one may run at a time.
-  turn: {
-    columns: { name: "text" },
-    key: ["name"],
-    since: 2,
-    only: "postgres",
-    values: "('suspect')",
-  },
+  turn: { columns: { name: "text" }, key: ["name"], since: 2, only: "postgres", values: "('suspect')" },
 };

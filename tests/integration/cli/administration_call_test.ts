@@ -32,11 +32,11 @@ const CALLS: Readonly<Record<string, string>> = {
   ]: 'POST /endpoints {"url":"https://shop.example/","filter":' +
     '{"total":{"greater":1.10,"less":12345678901234567890},"any":[{"a":[1]},{"b":["x"]}]}}',
   [`endpoints edit ${ID} --no-filter`]: `PATCH /endpoints/${ID} {"filter":null}`,
-  "endpoints add https://shop.example/ --rate-limit 10/second --rotation-overlap 24h":
+  "endpoints add https://shop.example/ --rate-limit 10/second --rotation-overlap 24h --on-gone disable":
     'POST /endpoints {"url":"https://shop.example/","rateLimit":{"unit":"second","requestsPerUnit":10},' +
-    '"rotationOverlapMs":86400000}',
-  [`endpoints edit ${ID} --no-rate-limit --no-rotation-overlap`]:
-    `PATCH /endpoints/${ID} {"rateLimit":null,"rotationOverlapMs":null}`,
+    '"rotationOverlapMs":86400000,"onGone":"disable"}',
+  [`endpoints edit ${ID} --no-rate-limit --no-rotation-overlap --no-on-gone`]:
+    `PATCH /endpoints/${ID} {"rateLimit":null,"rotationOverlapMs":null,"onGone":null}`,
   [`endpoints check ${ID} --event order.paid --data {"customer":{"id":12345678901234567890}}`]:
     `POST /endpoints/${ID}/check {"event":"order.paid","data":{"customer":{"id":12345678901234567890}}}`,
   [`endpoints check ${ID}`]: `POST /endpoints/${ID}/check`,

@@ -130,6 +130,7 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
     timeoutMs: 1_000,
     rotationOverlapMs: 86_400_000,
     rateLimit: { unit: "second", requestsPerUnit: 100_000 },
+    onGone: "disable",
     events: ["agent.*"],
     standardWebhooks: true,
   };
@@ -152,7 +153,14 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
   await service.call("checkEndpoint", { path, body: { event: "agent.done", data: { customer: {} } } });
   await service.call("updateEndpoint", {
     path,
-    body: { headers: null, timeoutMs: null, filter: null, rotationOverlapMs: null, rateLimit: null },
+    body: {
+      headers: null,
+      timeoutMs: null,
+      filter: null,
+      rotationOverlapMs: null,
+      rateLimit: null,
+      onGone: null,
+    },
   });
   await service.call("rotateEndpointSecret", { path });
   for (let count = 2; count < 8; count++) {

@@ -73,17 +73,18 @@ async function badNumber({ page, dialog }: PageBed): Promise<void> {
 async function rate({ weir, opened, page, dialog }: PageBed): Promise<void> {
   const { id } = await weir.api("/endpoints", { url: "http://127.0.0.1:9/paced" });
   const save = dialog.getByRole("button", { name: "Save" });
-  const edit = async (text: string, overlap: string) => {
+  const edit = async (text: string, overlap: string, onGone = "") => {
     await opened.view("Triggers");
     await opened.view("Endpoints");
     await page.getByRole("button", { name: "Edit http://127.0.0.1:9/paced" }).click();
     await dialog.getByLabel("Rate limit").fill(text);
     await dialog.getByLabel("Rotation overlap").fill(overlap);
+    await dialog.getByLabel("On status 410").selectOption(onGone);
     await save.click();
   };
   const found = async () => {
-    const { rateLimit, rotationOverlapMs } = await weir.api(`/endpoints/${id}`);
-    return [rateLimit, rotationOverlapMs];
+    const { rateLimit, rotationOverlapMs, onGone } = await weir.api(`/endpoints/${id}`);
+    return [rateLimit, rotationOverlapMs, onGone];
   };
   await edit("fast", "");
   await dialog.getByText('Invalid rate "fast": expected a number and a unit such as 10/second').waitFor();
@@ -91,15 +92,15 @@ async function rate({ weir, opened, page, dialog }: PageBed): Promise<void> {
   await edit("10/fortnight", "");
   await dialog.getByText(/expected one of second, minute, hour, day/).waitFor();
   await dialog.getByRole("button", { name: "Cancel" }).click();
-  await edit("10/second", "86400000");
+  await edit("10/second", "86400000", "disable");
   await dialog.waitFor({ state: "detached" });
-  assertEquals(await found(), [{ unit: "second", requestsPerUnit: 10 }, 86_400_000]);
+  assertEquals(await found(), [{ unit: "second", requestsPerUnit: 10 }, 86_400_000, "disable"]);
   await opened.value(`location.hash = "endpoints/${id}"`);
   await opened.sees("10/second");
   await opened.sees("1 d");
   await edit("", "");
   await dialog.waitFor({ state: "detached" });
-  assertEquals(await found(), [undefined, undefined]);
+  assertEquals(await found(), [undefined, undefined, undefined]);
 }
 
 async function secrets({ weir, opened, page }: PageBed): Promise<void> {

@@ -8,6 +8,7 @@ import {
   type HealthChange,
   NO_FAILURES,
 } from "../../model/endpoint_health.ts";
+import type { DisabledReason } from "../../model/records.ts";
 import { endpointEvent, type ReportedEvent } from "../../model/endpoint_events.ts";
 import { addOperationalEvents } from "./add_events.ts";
 import { addAudit } from "./audit_log.ts";
@@ -107,8 +108,10 @@ const CHANGE_LISTS = postgresOnly(`
   FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]),
     CAST(? AS INTEGER[])) AS given (endpoint_id, failures, failing_since, last_failure_at, failing_ms, is_reported)
   WHERE endpoint_health.endpoint_id = given.endpoint_id`);
-const DISABLE = `UPDATE endpoint SET enabled = 0, disabled_at = ?, disabled_reason = 'failing', updated_at = ?
+const DISABLE = `UPDATE endpoint SET enabled = 0, disabled_at = ?, disabled_reason = ?, updated_at = ?
   WHERE id = ? AND enabled = 1`;
+// Not for the answer to an attempt before the last change, such as of its URL.
+const DISABLE_GONE = `${DISABLE} AND updated_at <= ?`;
 
 /** Adds attempts to the statistics of their endpoints, and reports and disables those that only fail. */
 export function* recordAttempts(
@@ -137,7 +140,9 @@ export function* recordAttempts(
     for (const change of after.changes) {
       const one = { endpointId, change, run: change === "recovered" ? before : after.run };
       // It may be disabled already.
-      if (change === "disabled" && !(yield* disable(one, now, newId))) continue;
+      const { goneAt = now } = summary.failures ?? {};
+      if (change === "disabled" && !(yield* disable(one, "failing", { now, newId }))) continue;
+      if (change === "gone" && !(yield* disable(one, "gone", { now, newId, goneAt }))) continue;
       changed.push(one);
       const isReported = change === "recovered" || summary.failures?.areReportable === true;
       if (isReported) events.push(endpointEvent(change, { ...one, now, eventId: newId() }));
@@ -167,19 +172,30 @@ function* changeRuns(runs: readonly (readonly [endpointId: string, run: FailureR
   yield* run(CHANGE_ROWS, JSON.stringify(rows));
 }
 
+interface DisableOptions {
+  readonly now: number;
+  readonly newId: () => string;
+  /** The start of the attempt that showed it. */
+  readonly goneAt?: number;
+}
+
 function* disable(
   { endpointId, run: { failingSince, failures } }: ChangedEndpoint,
-  now: number,
-  newId: () => string,
+  reason: DisabledReason,
+  { now, newId, goneAt }: DisableOptions,
 ): Work<boolean> {
-  if ((yield* run(DISABLE, now, now, endpointId)) === 0) return false;
+  const values = [now, reason, now, endpointId];
+  const changed = goneAt === undefined
+    ? yield* run(DISABLE, ...values)
+    : yield* run(DISABLE_GONE, ...values, goneAt);
+  if (changed === 0) return false;
   yield* addAudit({
     id: newId(),
     at: now,
     actor: "system",
     action: "endpoint.disabled" satisfies AuditAction,
     object: `endpoint:${endpointId}`,
-    details: { reason: "failing", failingSince: timeTextIf(failingSince), consecutiveFailures: failures },
+    details: { reason, failingSince: timeTextIf(failingSince), consecutiveFailures: failures },
   });
   return true;
 }

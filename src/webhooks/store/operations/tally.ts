@@ -70,7 +70,7 @@ const DUE = sql((d) =>
 );
 const RATE_MS = 60_000;
 const ENDPOINTS = `
-  SELECT enabled, CASE WHEN disabled_reason = 'failing' THEN 1 ELSE 0 END AS by_weir,
+  SELECT enabled, CASE WHEN disabled_reason IN ('failing', 'gone') THEN 1 ELSE 0 END AS by_weir,
     CASE WHEN failures >= ${FAILING_AFTER} THEN 1 ELSE 0 END AS failing, count(*) AS count
   FROM endpoint LEFT JOIN endpoint_health ON endpoint_id = id GROUP BY enabled, by_weir, failing`;
 

@@ -121,6 +121,27 @@ Deno.test("health of endpoints: one that is enabled again answers what it has mi
   assertEquals([on["missed"], on["missedSince"]], [0, undefined]);
 });
 
+Deno.test("health of endpoints: status 410 disables an endpoint with onGone, with the reason", async () => {
+  const { bed, receiver, pass, add, show } = await workingBed();
+  await using _ = bed;
+  receiver.answer = { status: 410, errorKind: "status", error: "the endpoint returned 410" };
+  const plain = await add();
+  const id = await add({ onGone: "disable" });
+  await bed.post({ event: "a", data: {} });
+  await pass("the disabling", async () => (await show(id))["enabled"] === false);
+  const { disabledReason, onGone, consecutiveFailures } = await show(id);
+  assertEquals([disabledReason, onGone, consecutiveFailures], ["gone", "disable", 1]);
+  await pass("the failure of the other one", async () => (await show(plain))["consecutiveFailures"] === 1);
+  assertEquals((await show(plain))["enabled"], true);
+  const { items } = (await bed.call("GET", `/deliveries?endpointId=${id}`)).body;
+  const states = items.map((one) => [one["state"], String(one["why"]).split("; ")[0]]);
+  assertEquals(states, [["retrying", "its endpoint is disabled"]]);
+  receiver.answer = { status: 200 };
+  await bed.call("PATCH", `/endpoints/${id}`, { enabled: true, onGone: null });
+  await pass("the success", async () => (await show(id))["consecutiveFailures"] === undefined);
+  assertEquals((await show(id))["onGone"], undefined);
+});
+
 Deno.test("health of endpoints: an attempt that cannot be made is no failure of its endpoint", async () => {
   const { bed, receiver, pass, add, show } = await workingBed();
   await using _ = bed;

@@ -62,7 +62,7 @@ Deno.test("endpoints: a refusal names the field, also inside of a list or an obj
   const table: [Record<string, unknown>, string][] = [
     [{}, "url"],
     [{ url: "http://example.com/" }, "url"],
-    [{ events: ["a", "A"] }, "events[1]"],
+    [{ events: ["a", "-"] }, "events[1]"],
     [{ events: [1] }, "events[0]"],
     [{ headers: { "x y": "a" } }, "headers"],
     [{ headers: { "x-y": "a\nb" } }, "headers.x-y"],
@@ -80,6 +80,8 @@ Deno.test("endpoints: a refusal names the field, also inside of a list or an obj
     [{ rateLimit: { unit: "day", requestsPerUnit: 1.5 } }, "rateLimit.requestsPerUnit"],
     [{ rateLimit: { unit: "day", requestsPerUnit: 1, burst: 1 } }, "rateLimit.burst"],
     [{ rotationOverlapMs: 0 }, "rotationOverlapMs"],
+    [{ onGone: "retry" }, "onGone"],
+    [{ events: ["Workflow.*"] }, "events[0]"],
     [{ secret: "whsec_mine" }, "secret"],
   ];
   for (const [fields, field] of table) {

@@ -107,6 +107,11 @@ const CHANGES: Readonly<
     run: { ...RUN, failures: 51, lastFailureAt: 2 * HOUR, failingMs: 5 * DAY, isReported: true },
     changes: ["disabled"],
   },
+  "an endpoint that is gone": {
+    failures: { ...failures(1, HOUR), goneAt: HOUR },
+    run: { failures: 1, failingSince: HOUR, lastFailureAt: HOUR, failingMs: 0, isReported: false },
+    changes: ["gone"],
+  },
   "5 days without failures, and a failure": {
     succeeded: 1,
     before: { ...RUN, failingMs: 5 * DAY },

@@ -8,7 +8,8 @@ import {
 } from "../../../../src/webhooks/model/event.ts";
 
 const LONGEST = `${"a".repeat(100)}.${"b".repeat(27)}`;
-const EXPECTED = 'expected words of a to z, 0 to 9 and _ joined by dots, such as "agent.reply.completed"';
+const EXPECTED =
+  'expected words of letters, digits, _ and - joined by dots, such as "agent.reply.completed"; no word begins with -';
 const NO_KIND = (text: string) => `${JSON.stringify(text)} is not an event kind; ${EXPECTED}`;
 const NO_PATTERN = (text: string) =>
   `${JSON.stringify(text)} names no event kinds; expected a kind, a prefix such as "workflow.*" or "*"`;
@@ -21,11 +22,17 @@ const KINDS: readonly (readonly [kind: string, problem: string | undefined])[] =
   ["agent.reply.completed", undefined],
   ["document.write.completed", undefined],
   ["a_1.b_2.c_3", undefined],
+  ["A", undefined],
+  ["Order.Created", undefined],
+  ["a-b.c--d-", undefined],
+  ["_-", undefined],
   [LONGEST, undefined],
   [`${LONGEST}b`, TOO_LONG],
   ...[
-    ..."|.|a.|.a|a..b|A|a.B|a-b|a b|a*|*|a.*|ä|a\n|a\0|\u2028|a/b|__proto__\n".split("|"),
+    ..."|.|a.|.a|a..b|-|-a|a.-b|a b|a*|*|a.*|ä|a\n|a\0|\u2028|a/b|__proto__\n".split("|"),
     "a\u0131",
+    "a\u212a",
+    "workfl\uff4fw.x",
   ].map((text) => [text, NO_KIND(text)] as const),
 ];
 
@@ -39,10 +46,20 @@ const PATTERNS: readonly (readonly [pattern: string, problem: string | undefined
   ["a.*", undefined],
   ["workflow.execution.*", undefined],
   ["workflow.execution.completed", undefined],
+  ["A.*", undefined],
+  ["Order-Line.*", undefined],
+  ["Workflow", undefined],
+  ["workflow-x.*", undefined],
+  ["Workflow.*", '"Workflow.*" names no event kinds; kinds that begin with "workflow." are in lower case'],
+  ["WORKFLOW.x", '"WORKFLOW.x" names no event kinds; kinds that begin with "workflow." are in lower case'],
+  [
+    "Delivery.failed",
+    '"Delivery.failed" names no event kinds; kinds that begin with "delivery." are in lower case',
+  ],
   [`${LONGEST}.*`, undefined],
   [`${LONGEST}b.*`, TOO_LONG],
   [`${LONGEST}b`, TOO_LONG],
-  ...["", ".*", "**", "*.*", "*.a", "a*", "a.*.b", "a.*.*", "a..*", "A.*", " *", "a.* ", "a.**", "a, b"].map((
+  ...["", ".*", "**", "*.*", "*.a", "a*", "a.*.b", "a.*.*", "a..*", "-.*", " *", "a.* ", "a.**", "a, b"].map((
     text,
   ) => [text, NO_PATTERN(text)] as const),
 ];
@@ -73,6 +90,10 @@ const MATCHES: readonly (readonly [patterns: readonly string[], kind: string, ma
   [["a.b.*"], "a.c", false],
   [["workflow.*"], "workflow.execution.completed", true],
   [["workflow.*"], "workflows.execution", false],
+  [["order.*"], "Order.created", false],
+  [["Order.*"], "Order.created", true],
+  [["Order.*"], "Order-x.created", false],
+  [["order.created"], "order.Created", false],
   [["x", "y.*", "a.b"], "a.b", true],
   [["x", "y.*"], "a.b", false],
 ];
@@ -85,6 +106,14 @@ Deno.test("which kinds are subscribed", () => {
 Deno.test("kinds that only the service itself reports", () => {
   const kinds = ["workflow.execution.completed", "workflow.a", "workflow", "workflows.a", "a.workflow.b"];
   assertEquals(kinds.map(isReservedKind), [true, true, false, false, false]);
+  const others = [
+    "Workflow.x",
+    "WORKFLOW.execution.completed",
+    "Config.loaded",
+    "rateLimit.x",
+    "workflow-x.a",
+  ];
+  assertEquals(others.map(isReservedKind), [true, true, true, true, false]);
   const operational = ["config.loaded", "delivery.failed", "endpoint.failing", "ratelimit.over_limit"];
   assertEquals(operational.map(isReservedKind), [true, true, true, true]);
 });
