@@ -3,7 +3,7 @@ import type { DecidedWindows } from "./decide_windows.ts";
 import { isQuota, type Plan } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { Entry } from "../request.ts";
-import type { RateLimit } from "../rules/rules.ts";
+import type { RateLimit, RuleLevel } from "../rules/rules.ts";
 import { windowLength } from "./window.ts";
 
 /** A limit that headers may show. */
@@ -162,7 +162,10 @@ function addStandard(headers: Header[], limits: readonly ShownLimit[]): void {
 /** The longest name that is not configured as one. */
 const MAX_KEY_NAME = 64;
 
-/** The name of a limit, or its place among the rules. Never a value of a request: headers would reflect it. */
+/**
+ * The name of a limit, or its place among the rules. Never a value of a request: headers would reflect it. Nor a list, which
+ * has the values of other clients.
+ */
 function nameOf(limit: RateLimit, entries: readonly Entry[]): string {
   const { name, rule, windows } = limit;
   // Windows of one rule differ by their length.
@@ -171,8 +174,17 @@ function nameOf(limit: RateLimit, entries: readonly Entry[]): string {
   if (name !== "") return name + end;
   const key = rule === undefined
     ? entries.map((entry) => entry.key).join(".")
+    : rule.path.some(isList)
+    ? rule.path.map((level) =>
+      level.value === "" || isList(level) ? level.key : `${level.key}_${level.value}`
+    )
+      .join(".")
     : rule.fullKey.slice(rule.domain.length + 1);
   return key.slice(0, MAX_KEY_NAME) + end;
+}
+
+function isList({ match }: RuleLevel): boolean {
+  return match !== undefined && "in" in match;
 }
 
 /** The string of a name, followed by a number if another limit has the same. */

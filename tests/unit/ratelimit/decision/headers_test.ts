@@ -23,6 +23,11 @@ descriptors:
   - {key: user, rate_limit: {unit: week, requests_per_unit: 8}}
 - {key: "${"k".repeat(70)}", value: "1", rate_limit: {unit: day, requests_per_unit: 1}}
 - {key: "${"k".repeat(70)}", value: "2", rate_limit: {unit: day, requests_per_unit: 2}}
+- key: token
+  value: {in: [mine, yours]}
+  rate_limit: {unit: day, requests_per_unit: 5}
+  descriptors:
+  - {key: path, value: {regex: ^/a}, rate_limit: {unit: day, requests_per_unit: 6}}
 - {key: 'é"', rate_limit: {unit: day, requests_per_unit: 3}}
 - {key: 'è"', rate_limit: {unit: day, requests_per_unit: 4}}
 `;
@@ -53,6 +58,16 @@ const LONG = "k".repeat(64);
 const CASES: Readonly<
   Record<string, [policy: Partial<Policy>, descriptors: Descriptor[], headers: string[]]>
 > = {
+  "no values of a list, of which each client has one": [
+    BOTH,
+    ["token=mine", "token=mine,path=/ab"].map((text) => descriptor(text)),
+    [
+      "ratelimit-limit-days: 5",
+      "ratelimit-remaining-days: 4",
+      'RateLimit-Policy: "token";q=5;w=86400, "token.path_regex(^/a)";q=6;w=86400',
+      'RateLimit: "token";r=4;t=6400, "token.path_regex(^/a)";r=5;t=6400',
+    ],
+  ],
   "a header for each unit, in the order of the request": [
     ALL,
     ["second", "user", "path=/a/b,user"].map((text) => descriptor(text)),
