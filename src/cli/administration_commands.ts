@@ -9,7 +9,7 @@ import {
 } from "../webhooks/resources/endpoint.ts";
 import { EVENT_KEYS, EVENT_RECEIVER, EVENTS } from "../webhooks/resources/event.ts";
 import { EXECUTIONS } from "../webhooks/resources/execution.ts";
-import { TRIGGERS } from "../webhooks/resources/trigger.ts";
+import { CHALLENGE_TOKEN, TRIGGERS } from "../webhooks/resources/trigger.ts";
 import { VERIFICATION_SECRET } from "../webhooks/resources/trigger_verification.ts";
 import {
   action,
@@ -93,10 +93,14 @@ const TRIGGER_COMMANDS: readonly AdministrationCommand[] = [
   list(TRIGGERS),
   {
     ...NEW_TRIGGER,
-    flags: { ...withCustomPlaces(NEW_TRIGGER.flags), ...flagsOf(VERIFICATION_SECRET, "body", "verify.") },
+    flags: {
+      ...withCustomPlaces(NEW_TRIGGER.flags),
+      ...flagsOf(VERIFICATION_SECRET, "body", "verify."),
+      ...flagsOf(CHALLENGE_TOKEN),
+    },
   },
   show(TRIGGERS),
-  { ...TRIGGER_CHANGE, flags: withCustomPlaces(TRIGGER_CHANGE.flags) },
+  { ...TRIGGER_CHANGE, flags: { ...withCustomPlaces(TRIGGER_CHANGE.flags), ...flagsOf(CHALLENGE_TOKEN) } },
   remove(TRIGGERS, " with its keys and secrets; its executions remain"),
   {
     ...action(TRIGGERS, "call", {

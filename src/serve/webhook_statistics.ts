@@ -31,7 +31,7 @@ export const TRIGGER_METRICS = {
       "Trigger calls by result; `unavailable` and `failed` return 5xx.",
       {
         label: "result",
-        values: [...new Set([...Object.values(TRIGGER_RESULTS), "replayed", "failed"])],
+        values: [...new Set([...Object.values(TRIGGER_RESULTS), "challenge", "replayed", "failed"])],
       },
     ),
   },
@@ -62,9 +62,10 @@ export class WebhookStatistics {
   }
 
   /** Counts an answer to a call of a trigger. */
-  noteTrigger({ status, headers }: WebhookAnswer): void {
+  noteTrigger({ status, headers, isChallenge }: WebhookAnswer): void {
     const isReplay = headers["idempotency-replayed"] !== undefined;
-    const result = isReplay ? "replayed" : TRIGGER_RESULTS[status] ?? "failed";
+    const answered = isChallenge === true ? "challenge" : TRIGGER_RESULTS[status] ?? "failed";
+    const result = isReplay ? "replayed" : answered;
     const name = `triggers.${result}`;
     this.#triggers.set(name, (this.#triggers.get(name) ?? 0) + 1);
   }

@@ -14,10 +14,11 @@ import {
   type EventCall,
   type SignedTriggerCall,
   type TriggerCall,
+  type TriggerCheck,
   type WebhookAnswer,
   type WebhookCalls,
 } from "../../src/webhooks/api/calls.ts";
-import { problemAnswer, UNSIGNED } from "../../src/webhooks/api/problem.ts";
+import { problemAnswer, UNSIGNED, wrongMethod } from "../../src/webhooks/api/problem.ts";
 
 /** The token of the administration. */
 export const TOKEN = "the-administration-token-of-this-test";
@@ -55,6 +56,10 @@ export class CallsDouble implements WebhookCalls {
     const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
     this.asked.push(["signed", { name, signature: new Map(headers).get("x-signature"), body: text }]);
     return Promise.resolve(["signed", "abcdef"].includes(text) ? OK : problemAnswer(UNSIGNED, requestId));
+  }
+  checkTrigger({ requestId, ...call }: TriggerCheck) {
+    this.asked.push(["check", call]);
+    return Promise.resolve(problemAnswer(wrongMethod(["POST"]), requestId));
   }
   acceptEvent({ requestId: _, keyHash, administrator, ...call }: EventCall) {
     this.asked.push(["event", keyHash === undefined ? administrator : keyHash === KEY_HASH, call]);

@@ -92,9 +92,13 @@ async function callTrigger(
   bodies: UnverifiedBodies,
 ): Promise<WebhookAnswer> {
   const { request, requestId, url } = call;
-  if (request.method !== "POST") return refused(call, wrongMethod(["POST"]));
-  const token = bearerTokenOf(request);
+  const { method } = request;
   const caller = { requestId, name: url.pathname.slice(TRIGGERS.length) };
+  if (method === "GET" || method === "HEAD") {
+    return await options.calls.checkTrigger({ ...caller, method, query: url.search.slice(1) });
+  }
+  if (method !== "POST") return refused(call, wrongMethod(["POST"]));
+  const token = bearerTokenOf(request);
   if (token !== undefined) {
     const keyHash = tokenHash(token);
     return await accept(call, options, (content) => {

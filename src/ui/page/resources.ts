@@ -9,7 +9,7 @@ export {
 } from "../../webhooks/resources/endpoint.ts";
 export { EVENT_KEYS, EVENTS, POSTED_EVENT } from "../../webhooks/resources/event.ts";
 export { EXECUTION_DETAILS, EXECUTIONS } from "../../webhooks/resources/execution.ts";
-export { TRIGGERS } from "../../webhooks/resources/trigger.ts";
+export { CHALLENGE_TOKEN, TRIGGERS } from "../../webhooks/resources/trigger.ts";
 export {
   CUSTOM_PLACES,
   CUSTOM_SIGNATURE,

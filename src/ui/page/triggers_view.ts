@@ -5,7 +5,7 @@ import type { FormValues } from "./form.ts";
 import { actionButton, deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
 import { askEdit, askNew, type RecordField, type RecordForm, settableFields } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
-import { TRIGGERS } from "./resources.ts";
+import { CHALLENGE_TOKEN, TRIGGERS } from "./resources.ts";
 import {
   generatedSecret,
   isSigned,
@@ -181,11 +181,22 @@ const triggerForm: RecordForm = {
         parse: (text) => text,
       },
     ];
-    return settableFields(TRIGGERS.fields, trigger, {
+    return settableFields({ ...TRIGGERS.fields, ...CHALLENGE_TOKEN }, trigger, {
       enabled: [],
       limit: limitFields,
       onBodyMismatch: { choices: [["replay", "return the first response"], ["reject", "reject the call"]] },
       onLimitError: { choices: [["deny", "reject the call"], ["allow", "allow the call"]] },
+      challenge: {
+        choices: [
+          ["", "no provider"],
+          ...TRIGGERS.fields["challenge"]?.choices?.map((one) => [one, one] as const) ?? [],
+        ],
+        parse: (text) => text === "" ? null : text,
+      },
+      challengeToken: {
+        isShown: (values) => textOf(values, "challenge") === "meta",
+        parse: (text) => text === "" ? undefined : text,
+      },
       verify: trigger === undefined ? VERIFY_FIELDS : [],
     });
   },

@@ -16,12 +16,19 @@ import {
 } from "./problem.ts";
 import { callConditionHolds } from "../model/call_condition.ts";
 import type { AuditEntry, Execution, Trigger, WorkflowVersion } from "../model/records.ts";
-import { CONTINUE, type SignedTriggerCall, type TriggerCall, type WebhookAnswer } from "./calls.ts";
+import {
+  CONTINUE,
+  type SignedTriggerCall,
+  type TriggerCall,
+  type TriggerCheck,
+  type WebhookAnswer,
+} from "./calls.ts";
 import { constantTimeEqual } from "../model/signature.ts";
 import type { CallHeaders } from "../model/signature_header.ts";
 import { deliveryIdOf, eventOf, idHeadersOf, isPing } from "../model/signed_delivery.ts";
 import type { SignatureRefusal } from "../model/trigger_verification.ts";
 import type { LimitCall } from "../model/limit_call.ts";
+import { Challenges } from "./challenges.ts";
 import { SignedCalls, type SignedCallsOptions } from "./signed_calls.ts";
 import { checkLimit, limitDescriptors } from "./trigger_limit.ts";
 import {
@@ -69,6 +76,7 @@ export class TriggerAcceptor {
   readonly #options: TriggerAcceptorOptions;
   readonly #once: AcceptOnce;
   readonly #signed: SignedCalls;
+  readonly #challenges: Challenges;
   /** By the hash of the key. */
   readonly #finding = new TurnMemo<string, Promise<KnownTriggerKey | undefined>>();
 
@@ -76,6 +84,7 @@ export class TriggerAcceptor {
     this.#options = options;
     this.#once = new AcceptOnce(options);
     this.#signed = new SignedCalls(options);
+    this.#challenges = new Challenges(options);
   }
 
   /** Numbers of refused signed calls, by reason. */
@@ -98,8 +107,15 @@ export class TriggerAcceptor {
     return await this.#run(trigger, { ...call, keyOf: () => idempotencyKey });
   }
 
+  /** Answers the check of a URL. */
+  async check(call: TriggerCheck): Promise<WebhookAnswer> {
+    return await this.#challenges.check(call);
+  }
+
   /** Answers a signed call, after the commit. */
   async acceptSigned(call: SignedTriggerCall): Promise<WebhookAnswer> {
+    const answer = await this.#challenges.unsigned(call);
+    if (answer !== undefined) return answer;
     const headers = new Map(call.headers);
     const trigger = await this.#signed.verify(call, headers);
     requireEnabled(trigger);
@@ -113,6 +129,12 @@ export class TriggerAcceptor {
     if (isPing(trigger.verify, headers)) {
       jsonObjectOf(body);
       return PING_ANSWER;
+    }
+    if (trigger.challenge !== undefined) {
+      const secretOf = () => this.#signed.secretOf(trigger, call, headers);
+      const checked = { body: jsonObjectOf(body), requestId: call.requestId, secretOf };
+      const answer = await this.#challenges.signed(trigger, checked);
+      if (answer !== undefined) return answer;
     }
     const keyOf = (input: JsonObject) => {
       // What the provider signed must not be replaced by a header that anyone on the way can add.

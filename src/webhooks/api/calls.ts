@@ -14,6 +14,8 @@ export interface WebhookAnswer {
   readonly body: string;
   /** Of a refusal. */
   readonly code?: string | undefined;
+  /** True if the call was a check of the URL by a provider, which starts nothing. */
+  readonly isChallenge?: boolean | undefined;
 }
 
 /** The content of a call. Without a body its caller is checked: the answer is a refusal, else `refusal`, else `CONTINUE`. */
@@ -52,6 +54,16 @@ export interface SignedTriggerCall {
   readonly maxBodyBytes: number;
 }
 
+/** A call of a trigger with another method than `POST`, with which a provider may check the URL. */
+export interface TriggerCheck {
+  readonly requestId: string;
+  /** The part of the path behind `triggers/`, as it came. */
+  readonly name: string;
+  readonly method: "GET" | "HEAD";
+  /** Without the question mark. */
+  readonly query: string;
+}
+
 /** A posted event. */
 export interface EventCall extends CallContent {
   readonly requestId: string;
@@ -83,6 +95,7 @@ export interface AdministrationCall {
 export interface WebhookCalls {
   acceptTrigger(call: TriggerCall): Promise<WebhookAnswer>;
   acceptSignedTrigger(call: SignedTriggerCall): Promise<WebhookAnswer>;
+  checkTrigger(call: TriggerCheck): Promise<WebhookAnswer>;
   acceptEvent(call: EventCall): Promise<WebhookAnswer>;
   administer(call: AdministrationCall): Promise<WebhookAnswer>;
 }

@@ -25,6 +25,7 @@ export const PROBLEM_CODES = {
   not_an_object: [422, "The body is JSON but not an object"],
   too_deep: [422, "Objects and lists are nested more than 64 deep"],
   invalid_field: [422, "A field or parameter is unknown, missing or invalid; `field` names it"],
+  invalid_challenge: [422, "The check of the URL by the provider has a form that Weir does not answer"],
   body_mismatch: [
     422,
     "The `Idempotency-Key` was used with a different body and the trigger rejects such calls",

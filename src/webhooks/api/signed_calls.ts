@@ -97,6 +97,19 @@ export class SignedCalls {
     throw new WebhookRefusal(UNSIGNED);
   }
 
+  /** The secret whose signature a call has that was verified. */
+  async secretOf(trigger: SignedTrigger, call: SignedTriggerCall, headers: CallHeaders): Promise<string> {
+    const { clock, wallClock = clock, publicUrl } = this.#options;
+    const { secrets } = await this.#open(trigger.secrets ?? []);
+    const { target, repeated, body } = call;
+    const signed = { target, headers, repeated, body };
+    for (const secret of secrets) {
+      const options = { secrets: [secret], now: wallClock.now(), publicUrl };
+      if (await signatureRefusal(trigger.verify, signed, options) === undefined) return secret;
+    }
+    throw new WebhookRefusal(UNSIGNED);
+  }
+
   async #open(
     secrets: readonly TriggerSecret[],
   ): Promise<{ readonly secrets: readonly string[]; readonly failure: unknown }> {

@@ -182,6 +182,6 @@ export const TRIGGER_CALL_OPERATIONS = {
     headers: IDEMPOTENCY_KEY,
     body: { schema: openSchema("The `input` of the workflow, nested at most 64 deep."), example: INPUT },
     answers: { 200: FILTERED, 202: CALLED },
-    problems: CALL_PROBLEMS,
+    problems: ["invalid_challenge", ...CALL_PROBLEMS],
   },
 } as const satisfies Operations;

@@ -1,9 +1,17 @@
+import { sha256OfText } from "../../base/byte_text.ts";
 import { memberText } from "../../base/json_text.ts";
 import { newEndpointSecret, newTriggerKey } from "../model/keys.ts";
-import type { StoredKey, Trigger, TriggerSecret, TriggerVerification } from "../model/records.ts";
+import type {
+  StoredKey,
+  Trigger,
+  TriggerEdit,
+  TriggerSecret,
+  TriggerVerification,
+} from "../model/records.ts";
 import { weaknessOf } from "../model/signed_delivery.ts";
 import { newValues } from "../resources/field.ts";
 import {
+  CHALLENGE_TOKEN,
   NEW_TRIGGER,
   TRIGGER_CALL,
   TRIGGER_CHANGE,
@@ -34,12 +42,14 @@ export const TRIGGER_ROUTES: RoutesOf<typeof TRIGGER_OPERATIONS> = {
 };
 
 async function createTrigger(call: RoutedCall) {
-  const { verify, ...sent } = call.fields(NEW_TRIGGER);
+  const { verify, challengeToken, ...sent } = call.fields(NEW_TRIGGER);
   const { name, workflow } = sent;
   const { shownOnce, ...credentials } = await newCredentials(call, sentVerification(verify, call));
+  const challengeTokenHash = checkedChallenge(sent, challengeToken, credentials);
   const now = call.clock.now();
   const trigger: Trigger = {
     ...newValues(TRIGGER_FIELDS, sent),
+    challengeTokenHash,
     id: call.newId(),
     createdAt: now,
     updatedAt: now,
@@ -60,10 +70,13 @@ async function getTrigger(call: RoutedCall) {
 
 async function editTrigger(call: RoutedCall) {
   const { id, store, clock } = call;
-  const sent = call.fields(TRIGGER_CHANGE);
+  const { challengeToken, ...sent } = call.fields(TRIGGER_CHANGE);
   const verify = changedVerification(sent.verify, call);
   if (verify !== undefined) await checkScheme(verify, call);
-  const edit = { ...sent, verify };
+  const isChallengeSent = challengeToken !== undefined || typeof sent.challenge === "string";
+  const before = isChallengeSent ? await triggerOf(call) : undefined;
+  const challengeTokenHash = before && checkedChallenge(sent, challengeToken, before);
+  const edit = { ...sent, verify, challengeTokenHash };
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
   if (changed.length === 0) return await getTrigger(call);
   const audit = adminAudit(call, "trigger.changed", `trigger:${id}`, {
@@ -72,6 +85,33 @@ async function editTrigger(call: RoutedCall) {
     ...(edit.enabled === undefined ? {} : { enabled: edit.enabled }),
   });
   return triggerAnswer(await store.write(triggers.editTrigger, id, edit, { now: clock.now(), audit }));
+}
+
+/** The hash of a given token; throws a refusal of a check that the trigger cannot answer. */
+function checkedChallenge(
+  sent: Pick<TriggerEdit, "challenge">,
+  token: string | undefined,
+  trigger: Partial<Trigger>,
+): string | undefined {
+  const { challenge = trigger.challenge } = sent;
+  const { min } = CHALLENGE_TOKEN.challengeToken;
+  if (token !== undefined && token.trim() !== token) {
+    throw invalidField("challengeToken", "it begins or ends with a blank");
+  }
+  if (token !== undefined && token.length < min) {
+    throw invalidField("challengeToken", `expected at least ${min} characters`);
+  }
+  if (token !== undefined && challenge !== "meta") {
+    throw invalidField("challengeToken", "only the challenge meta has a token");
+  }
+  if (challenge === "meta" && token === undefined && trigger.challengeTokenHash === undefined) {
+    throw invalidField("challengeToken", "it is required with the challenge meta");
+  }
+  const isSigned = challenge === "slack" || challenge === "zoom" || challenge === "microsoft";
+  if (isSigned && trigger.verify === undefined) {
+    throw invalidField("challenge", `${challenge} requires verify`);
+  }
+  return token === undefined ? undefined : sha256OfText(token);
 }
 
 async function deleteTrigger(call: RoutedCall) {

@@ -85,6 +85,8 @@ export interface Trigger extends Stored<typeof TRIGGER_FIELDS> {
   readonly updatedAt: number;
   /** Live keys, newest first; at most two, and none where calls are signed. */
   readonly keys: readonly StoredKey[];
+  /** SHA-256 of the token with which Meta checks the URL, in lower-case hex. */
+  readonly challengeTokenHash?: string | undefined;
   /** Present where calls are signed. */
   readonly verify?: TriggerVerification | undefined;
   /** Live secrets where calls are signed, newest first; at most two. */
@@ -211,5 +213,6 @@ export interface EndpointEdit extends Edited<typeof ENDPOINT_FIELDS> {
 
 /** A change of a trigger; `null` removes a value. */
 export interface TriggerEdit extends Edited<typeof TRIGGER_FIELDS> {
+  readonly challengeTokenHash?: string | undefined;
   readonly verify?: TriggerVerification | undefined;
 }

@@ -123,6 +123,24 @@ export const TRIGGER_FIELDS = {
     set: "always",
     shown: "sometimes",
   },
+  challenge: {
+    type: "choice",
+    choices: ["slack", "zoom", "meta", "microsoft", "dropbox"],
+    words: "The provider whose check of the URL is answered; a check starts nothing.",
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    value: "PROVIDER",
+    clear: ["no-challenge", "answer no check of the URL"],
+    label: "Answer the check of the URL by",
+  },
+  probe: {
+    type: "flag",
+    words: "Whether `GET` and `HEAD` return 200 without a body.",
+    set: "always",
+    shown: "sometimes",
+    label: "Answer GET and HEAD with 200",
+  },
   warning: {
     type: "text",
     words: "Why the signatures of the calls are weak.",
@@ -160,14 +178,32 @@ export const TRIGGER_FIELDS = {
   },
 } as const satisfies Fields;
 
+/** The token of a check that shows one. */
+export const CHALLENGE_TOKEN = {
+  challengeToken: {
+    type: "secret",
+    words:
+      "The verify token that is entered at Meta; required with the challenge `meta`. Weir stores only its hash.",
+    min: 16,
+    max: 128,
+    set: "always",
+    flag: "challenge-token-file",
+    help: "file with the verify token that is entered at Meta; - for standard input",
+    label: "Verify token",
+    hint: "At least 16 characters, the same as at Meta",
+  },
+} as const satisfies Fields;
+
 /** The fields of a new trigger; each scheme of signatures has its own. */
 export const NEW_TRIGGER = {
   ...newFields(TRIGGER_FIELDS),
+  ...CHALLENGE_TOKEN,
   verify: { ...TRIGGER_FIELDS.verify, of: "NewTriggerVerification" },
 } as const satisfies Fields;
 /** The fields of a change of a trigger. */
 export const TRIGGER_CHANGE = {
   ...changeFields(TRIGGER_FIELDS),
+  ...CHALLENGE_TOKEN,
   verify: { ...TRIGGER_FIELDS.verify, of: "TriggerVerificationChange" },
 } as const satisfies Fields;
 

@@ -4,6 +4,7 @@ import type {
   EventCall,
   SignedTriggerCall,
   TriggerCall,
+  TriggerCheck,
   WebhookAnswer,
 } from "../api/calls.ts";
 import type { PostgresStoreOptions } from "../store/postgres/store.ts";
@@ -66,6 +67,7 @@ export interface WebhookOptions extends StoreBoundSettings {
 export type WebhookRequest =
   | { readonly method: "acceptTrigger"; readonly call: TriggerCall }
   | { readonly method: "acceptSignedTrigger"; readonly call: SignedTriggerCall }
+  | { readonly method: "checkTrigger"; readonly call: TriggerCheck }
   | { readonly method: "acceptEvent"; readonly call: EventCall }
   | { readonly method: "administer"; readonly call: AdministrationCall };
 

@@ -11,6 +11,7 @@ import type {
   EventCall,
   SignedTriggerCall,
   TriggerCall,
+  TriggerCheck,
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
@@ -125,6 +126,10 @@ export class WebhookService implements WebhookCalls {
 
   acceptSignedTrigger(call: SignedTriggerCall): Promise<WebhookAnswer> {
     return this.#answered(call.requestId, () => this.#triggers.acceptSigned(call));
+  }
+
+  checkTrigger(call: TriggerCheck): Promise<WebhookAnswer> {
+    return this.#answered(call.requestId, () => this.#triggers.check(call));
   }
 
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {

@@ -7,6 +7,7 @@ import type {
   EventCall,
   SignedTriggerCall,
   TriggerCall,
+  TriggerCheck,
   WebhookAnswer,
   WebhookCalls,
 } from "../api/calls.ts";
@@ -136,6 +137,10 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
 
   acceptSignedTrigger(call: SignedTriggerCall): Promise<WebhookAnswer> {
     return this.#ask({ method: "acceptSignedTrigger", call });
+  }
+
+  checkTrigger(call: TriggerCheck): Promise<WebhookAnswer> {
+    return this.#ask({ method: "checkTrigger", call });
   }
 
   acceptEvent(call: EventCall): Promise<WebhookAnswer> {

@@ -173,6 +173,8 @@ function answer(calls: WebhookCalls, { method, call }: WebhookRequest): Promise<
       return calls.acceptTrigger(call);
     case "acceptSignedTrigger":
       return calls.acceptSignedTrigger(call);
+    case "checkTrigger":
+      return calls.checkTrigger(call);
     case "acceptEvent":
       return calls.acceptEvent(call);
     case "administer":

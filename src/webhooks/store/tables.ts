@@ -144,6 +144,10 @@ export const TABLES: Readonly<Record<string, Table>> = {
       // How calls are signed; NULL where they show a key.
       verify: { type: "json?", since: 4 },
       call_condition: { type: "text?", since: 5 },
+      challenge: { type: "text?", since: 5 },
+      // SHA-256 of the token that the provider shows, in lower-case hex.
+      challenge_token_hash: { type: "text?", since: 5 },
+      probe: { type: "flag?", since: 5 },
     },
   },
   trigger_key: {

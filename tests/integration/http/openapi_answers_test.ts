@@ -304,6 +304,11 @@ async function signedTriggers(service: OpenApiService): Promise<void> {
     status: 202,
   });
   await service.call("callTrigger", { ...call, status: 401, code: "unauthorized" });
+  await service.call("updateTrigger", { path: [id], body: { challenge: "slack" } });
+  const check = { type: "url_verification" };
+  const signed = PROVIDER_HEADERS.github({ secret: String(secret), body: JSON.stringify(check) });
+  const invalid = { status: 422, code: "invalid_challenge" };
+  await service.call("callTrigger", { ...call, body: check, headers: signed, ...invalid });
   const { secretId } = (await service.call("rotateTriggerKey", { path: [id] })).body;
   await service.call("revokeTriggerSecret", { path: [id, String(secretId)], status: 204 });
   await service.call("revokeTriggerSecret", { path: [id, UNKNOWN], status: 404, code: "not_found" });
