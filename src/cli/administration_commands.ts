@@ -9,7 +9,7 @@ import {
 } from "../webhooks/resources/endpoint.ts";
 import { EVENT_KEYS, EVENT_RECEIVER, EVENTS } from "../webhooks/resources/event.ts";
 import { EXECUTIONS } from "../webhooks/resources/execution.ts";
-import { CHALLENGE_TOKEN, TRIGGERS } from "../webhooks/resources/trigger.ts";
+import { CHALLENGE_TOKEN, TRIGGER_CALL, TRIGGERS } from "../webhooks/resources/trigger.ts";
 import { VERIFICATION_SECRET } from "../webhooks/resources/trigger_verification.ts";
 import {
   action,
@@ -88,6 +88,9 @@ const NEW_TRIGGER = create(TRIGGERS, "create", {
 });
 
 const TRIGGER_CHANGE = change(TRIGGERS);
+const { data: _, ...CALL_FIELDS } = TRIGGER_CALL;
+/** Without the file of secret headers: headers of a test are no secrets. */
+const { "headers-file": __, ...CALL_FLAGS } = flagsOf(CALL_FIELDS);
 
 const TRIGGER_COMMANDS: readonly AdministrationCommand[] = [
   list(TRIGGERS),
@@ -111,6 +114,7 @@ const TRIGGER_COMMANDS: readonly AdministrationCommand[] = [
     path: "/triggers/{NAME}/call",
     flags: {
       ...payloadFlags("input"),
+      ...CALL_FLAGS,
       "idempotency-key": keyFlag("start at most one execution with this key within 24 hours"),
     },
     notes: "NAME is the name or the identifier of the trigger.",
@@ -246,6 +250,13 @@ const EXECUTION_COMMANDS: readonly AdministrationCommand[] = [
     doc: "cancel an execution after its current step",
     shown: { as: "sentence", text: "execution {ID} is being cancelled" },
   }),
+  {
+    ...action(EXECUTIONS, "rerun", {
+      doc: "run an ended execution again, with the same input and the current workflow",
+      shown: { as: "record", next: "weir executions show {executionId}" },
+    }),
+    flags: { "idempotency-key": keyFlag("run it again at most once with this key within 24 hours") },
+  },
   { ...list(AUDIT), words: "audit", doc: "list the audit log, newest first" },
 ];
 

@@ -240,6 +240,7 @@ function workerOptions(
     workflowAllowCidrs: settings.WORKFLOW_ALLOW_CIDRS,
     maxRunning: settings.WORKFLOW_MAX_RUNNING,
     publicUrl: settings.TRIGGER_PUBLIC_URL,
+    maxBodyBytes: settings.WEBHOOK_MAX_BODY_BYTES,
     isTraced: settings.TRACING_ENABLED,
     version,
   };

@@ -1,6 +1,6 @@
-import { assertEquals } from "#assert";
+import { assert, assertEquals } from "#assert";
 import type { TriggerEdit } from "../../src/webhooks/model/records.ts";
-import { acceptExecution } from "../../src/webhooks/store/operations/accept.ts";
+import { acceptAuditedExecution, acceptExecution } from "../../src/webhooks/store/operations/accept.ts";
 import { findExecution, listExecutions } from "../../src/webhooks/store/operations/executions.ts";
 import {
   countSealed,
@@ -100,6 +100,31 @@ export const SIGNED_TRIGGER_CASES: StoreCases = {
       new Set(items.map(({ event }) => event)),
       new Set(["push", undefined, "orders/create", "first"]),
     );
+  },
+
+  "an execution names the one that it runs again, alone, in a group, and audited": async (store) => {
+    await store.saveVersion();
+    const origin = execution({ event: "push" });
+    await store.write(acceptExecution, origin, { now: NOW });
+    const [alone, grouped, audited] = [1, 2, 3].map(() => execution({ rerunOf: origin.id, event: "push" }));
+    assert(alone !== undefined && grouped !== undefined && audited !== undefined);
+    await store.write(acceptExecution, alone, { now: NOW });
+    await Promise.all([grouped, execution()].map((one) => store.write(acceptExecution, one, { now: NOW })));
+    const idempotency = { scope: `execution:${origin.id}`, key: "k", bodyHash: "" };
+    const entry = audit({ action: "execution.rerun", object: `execution:${origin.id}` });
+    const options = { now: NOW, idempotency, audit: entry };
+    const added = await store.write(acceptAuditedExecution, audited, options);
+    assertEquals(added.kind === "new" && added.value.rerunOf, origin.id);
+    const other = execution({ rerunOf: origin.id });
+    assertEquals((await store.write(acceptAuditedExecution, other, options)).kind, "replayed");
+    for (const { id, event } of [alone, grouped, audited]) {
+      const found = (await store.read(findExecution, id))?.execution;
+      assertEquals([found?.rerunOf, found?.event], [origin.id, event]);
+    }
+    assertEquals((await store.read(findExecution, origin.id))?.execution.rerunOf, undefined);
+    assertEquals(await store.auditLog(), [`execution.rerun execution:${origin.id}`]);
+    const { items } = await store.read(listExecutions, { limit: 9 });
+    assertEquals(items.filter(({ rerunOf }) => rerunOf === origin.id).length, 3);
   },
 
   "an edit of a signed trigger replaces its verification and keeps its secrets": async (store) => {

@@ -62,9 +62,16 @@ export class OpenApiService implements AsyncDisposable {
   /** The answers so far, such as `getEndpoint 200` and `getEndpoint not_found`. */
   readonly seen = new Set<string>();
   readonly #stack: AsyncDisposableStack;
+  /** The folder of the workflow files. */
+  readonly #workflows: string;
 
-  private constructor(stack: AsyncDisposableStack, fixture: ServeFixture, document: OpenApiDocument) {
+  private constructor(
+    stack: AsyncDisposableStack,
+    fixture: ServeFixture,
+    { workflows, document }: { readonly workflows: string; readonly document: OpenApiDocument },
+  ) {
     this.#stack = stack;
+    this.#workflows = workflows;
     this.document = document;
     this.schemas = new SchemaCheck(document);
     this.http = fixture.httpAddress;
@@ -80,7 +87,7 @@ export class OpenApiService implements AsyncDisposable {
     const http = fixture.httpAddress;
     await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status !== 503);
     const document = await (await fetch(`http://${http}/openapi.json`)).json();
-    return new OpenApiService(stack.move(), fixture, document);
+    return new OpenApiService(stack.move(), fixture, { workflows: folder.workflows, document });
   }
 
   /** Calls an operation; throws when the answer is not the expected one, or not as the document describes it. */
@@ -105,6 +112,21 @@ export class OpenApiService implements AsyncDisposable {
     if (problems.length > 0) throw new Error(`${what}\n${problems.join("\n")}`);
     this.seen.add(`${operationId} ${parsed.code ?? response.status}`);
     return { headers: response.headers, body: parsed };
+  }
+
+  /** Runs the calls without the file of a workflow, which is then there again. */
+  async withoutWorkflow(name: string, calls: () => Promise<void>): Promise<void> {
+    const file = `${this.#workflows}/${name}.yaml`;
+    const text = await Deno.readTextFile(file);
+    const statusIs = (status: number) =>
+      until(`${status} of the workflow`, async () => {
+        return (await api(this.http, `/workflows/${name}`)).status === status;
+      });
+    await Deno.remove(file);
+    await statusIs(404);
+    await calls();
+    await Deno.writeTextFile(file, text);
+    await statusIs(200);
   }
 
   /** The operation of this identifier. */

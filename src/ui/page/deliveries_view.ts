@@ -81,14 +81,14 @@ function openDelivery(parts: PageParts, id: string): OpenedView {
         panel("Attempts", ...attemptsOf(delivery, now)),
       ];
     },
-    action: (path) => ({
+    actions: (path) => [{
       label: "Send again",
       look: "primary",
       run: async () => {
         const why = textOf(await parts.api.administer(`${path}/resend`, { method: "POST" }), "why");
         return why === "" ? "Sending it again with the same identifier." : `Not sent yet: ${why}.`;
       },
-    }),
+    }],
     below: payload,
   });
 }

@@ -43,8 +43,8 @@ function openEvent(parts: PageParts, id: string): OpenedView {
       ),
       payloadPanel(event),
     ],
-    hidesAction: (event) => flagOf(event, "isErased"),
-    action: (path) => ({
+    actions: (path) => [{
+      isHidden: (event) => flagOf(event, "isErased"),
       label: "Erase the payload",
       look: "danger",
       question: {
@@ -57,7 +57,7 @@ function openEvent(parts: PageParts, id: string): OpenedView {
         await parts.api.administer(`${path}/payload`, { method: "DELETE" });
         return "Payload erased.";
       },
-    }),
+    }],
   });
 }
 

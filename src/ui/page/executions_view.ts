@@ -53,7 +53,7 @@ function openExecution(parts: PageParts, id: string): OpenedView {
       if (!isLinked && isFinished(one)) void linkEvent(parts, one, event);
       isLinked ||= isFinished(one);
       return [
-        panel("Execution", facts([...ownFacts(one, now), ["Event", event]])),
+        panel("Execution", facts([...ownFacts(parts, one, now), ["Event", event]])),
         one["currentStep"] === undefined
           ? undefined
           : panel("Current step", facts(currentStepOf(fieldsOf(one["currentStep"]), now))),
@@ -62,22 +62,44 @@ function openExecution(parts: PageParts, id: string): OpenedView {
         one["output"] === undefined ? undefined : panel("Output", jsonBlock("Output", one["output"])),
       ];
     },
-    hidesAction: (one) => isFinished(one) || flagOf(one, "cancelRequested"),
-    action: (path) => ({
-      label: "Cancel it",
-      look: "danger",
-      question: {
-        title: "Cancel this execution?",
-        text: "The running step completes; the steps after it do not start.",
-        go: "Cancel the execution",
-        isDangerous: true,
-      },
-      run: async () => {
-        await parts.api.administer(`${path}/cancel`, { method: "POST" });
-        return "The execution is cancelled when the running step completes.";
-      },
-    }),
+    actions: (path) => [cancelAction(parts, path), rerunAction(parts, path)],
   });
+}
+
+function cancelAction({ api }: PageParts, path: string) {
+  return {
+    isHidden: (one: Fields) => isFinished(one) || flagOf(one, "cancelRequested"),
+    label: "Cancel it",
+    look: "danger",
+    question: {
+      title: "Cancel this execution?",
+      text: "The running step completes; the steps after it do not start.",
+      go: "Cancel the execution",
+      isDangerous: true,
+    },
+    run: async () => {
+      await api.administer(`${path}/cancel`, { method: "POST" });
+      return "The execution is cancelled when the running step completes.";
+    },
+  };
+}
+
+function rerunAction({ api, go }: PageParts, path: string) {
+  return {
+    isHidden: (one: Fields) => !isFinished(one),
+    label: "Run again",
+    look: "primary",
+    question: {
+      title: "Run this execution again?",
+      text: "A new execution runs the current workflow with the same input. All steps run again.",
+      go: "Run it again",
+    },
+    run: async () => {
+      const { executionId } = await api.administer(`${path}/rerun`, { method: "POST" });
+      go("executions", String(executionId));
+      return "It runs again.";
+    },
+  };
 }
 
 /** The event of an execution has the time of its end, and its payload the identifier. */
@@ -102,11 +124,13 @@ function isFinished(one: Fields): boolean {
   return !["queued", "running"].includes(textOf(one, "status"));
 }
 
-function ownFacts(one: Fields, now: number): Fact[] {
+function ownFacts(parts: PageParts, one: Fields, now: number): Fact[] {
+  const origin = textOf(one, "rerunOf");
   const cancel = flagOf(one, "cancelRequested") && !isFinished(one)
     ? badge("cancel requested", "warn")
     : undefined;
   return factsOf(EXECUTIONS.fields, one, now, {
+    rerunOf: origin === "" ? undefined : [linkTo(parts, origin, "executions", origin)],
     status: [badge(textOf(one, "status")), cancel],
     workflow: [code(textOf(one, "workflow"))],
     finishedAt: [moment(timeOf(one, "finishedAt"), now), note(` ${durationOf(one)}`)],

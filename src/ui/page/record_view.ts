@@ -7,16 +7,20 @@ import { actionButton, type RecordAction } from "./record_action.ts";
 import { dayOf } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 
+/** An action on the record of a view. */
+interface RecordViewAction extends RecordAction {
+  /** True if it does not apply to the record. */
+  readonly isHidden?: (record: Fields) => boolean;
+}
+
 /** A view of one record. */
 interface RecordViewOptions {
   /** The list that the record is in: its name in the address, and in words. */
   readonly list: string;
   readonly id: string;
   readonly show: (record: Fields, now: number) => readonly Child[];
-  /** Its `path` is the path of the record in the API; the record is reloaded after it. */
-  readonly action?: (path: string) => RecordAction;
-  /** True if the action does not apply to the record. */
-  readonly hidesAction?: (record: Fields) => boolean;
+  /** The `path` is that of the record in the API; the record is reloaded after each of them. */
+  readonly actions?: (path: string) => readonly RecordViewAction[];
   readonly below?: HTMLElement;
 }
 
@@ -28,20 +32,22 @@ export class RecordView implements OpenedView {
   readonly #parts: PageParts;
   readonly #options: RecordViewOptions;
   readonly #place = element("div");
-  readonly #action: HTMLElement | undefined;
+  readonly #actions: readonly (readonly [action: RecordViewAction, button: HTMLElement])[];
   readonly #polling: Polling<Fields>;
   #shown = "";
 
   constructor(parts: PageParts, options: RecordViewOptions) {
-    const { list, id, action, hidesAction, below } = options;
+    const { list, id, actions, below } = options;
     this.#parts = parts;
     const path = `/${list}/${encodeURIComponent(id)}`;
     this.#options = options;
-    this.#action = action && actionButton(parts, { ...action(path), then: () => this.#polling.read() });
-    if (this.#action !== undefined) {
-      this.#action.hidden = hidesAction !== undefined || parts.session.isReadOnly;
-    }
-    const bar = element("div", { class: "bar" }, button(`All ${list}`, () => parts.go(list)), this.#action);
+    this.#actions = (actions?.(path) ?? []).map((action) => {
+      const made = actionButton(parts, { ...action, then: () => this.#polling.read() });
+      made.hidden = action.isHidden !== undefined || parts.session.isReadOnly;
+      return [action, made];
+    });
+    const buttons = this.#actions.map(([, made]) => made);
+    const bar = element("div", { class: "bar" }, button(`All ${list}`, () => parts.go(list)), ...buttons);
     this.nodes = [bar, this.#place, below];
     this.#polling = new Polling({
       clock: parts.clock,
@@ -71,13 +77,13 @@ export class RecordView implements OpenedView {
   }
 
   #show(record: Fields): void {
-    const { show, hidesAction } = this.#options;
+    const { show } = this.#options;
     const focused = document.activeElement;
     const label = focused !== null && this.#place.contains(focused)
       ? focused.getAttribute("aria-label")
       : null;
-    if (this.#action !== undefined) {
-      setHidden(this.#action, hidesAction?.(record) === true || this.#parts.session.isReadOnly);
+    for (const [{ isHidden }, made] of this.#actions) {
+      setHidden(made, isHidden?.(record) === true || this.#parts.session.isReadOnly);
     }
     fill(this.#place, show(record, this.#parts.clock.now()));
     if (label === null) return;

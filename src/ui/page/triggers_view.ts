@@ -15,7 +15,7 @@ import {
   withVerification,
 } from "./signed_triggers.ts";
 import { NOTHING } from "./text.ts";
-import { descriptorsIn, descriptorsText, objectIn } from "./typed_text.ts";
+import { descriptorsIn, descriptorsText, headersIn, objectIn } from "./typed_text.ts";
 
 /** The triggers that start workflows. */
 export const triggersView = recordListView({
@@ -137,6 +137,8 @@ function askCall({ parts: { api, dialogs, messages, go }, path }: Row, name: str
     submit: "Call",
     fields: [
       { name: "data", label: "Input", kind: "lines", value: "{}", required: true, hint: "A JSON object" },
+      { name: "event", label: "Kind of event", hint: "Named by the provider: execution.event" },
+      { name: "headers", label: "Headers", kind: "lines", hint: "Of the call, one per line: Name: value" },
       {
         name: "Idempotency-Key",
         label: "Idempotency-Key",
@@ -145,8 +147,12 @@ function askCall({ parts: { api, dialogs, messages, go }, path }: Row, name: str
     ],
     run: async (values) => {
       const key = values["Idempotency-Key"]?.trim() ?? "";
+      const event = values["event"]?.trim() ?? "";
+      const named = event === "" ? "" : `,"event":${JSON.stringify(event)}`;
+      const headers = headersIn(values["headers"] ?? "");
+      const sent = headers === undefined ? "" : `,"headers":${JSON.stringify(headers)}`;
       const { executionId } = await api.administer(`${path}/call`, {
-        body: `{"data":${objectIn(values["data"] ?? "", "data")}}`,
+        body: `{"data":${objectIn(values["data"] ?? "", "data")}${named}${sent}}`,
         headers: key === "" ? {} : { "idempotency-key": key },
       });
       if (executionId === undefined) {

@@ -61,6 +61,8 @@ interface AdmittedCall {
   readonly body: string;
   /** The entry of the audit log about an execution that the administration starts. */
   readonly audit?: ((executionId: string) => AuditEntry) | undefined;
+  /** The kind of event that the provider named. */
+  readonly event?: string | undefined;
 }
 
 /** An admitted call whose key may be a part of the input. */
@@ -149,6 +151,26 @@ export class TriggerAcceptor {
     return await this.#run(trigger, { body, event: eventOf(trigger.verify, headers), keyOf });
   }
 
+  /** Starts an execution again; neither the limit nor the conditions of its trigger apply, which may be deleted. */
+  async rerun(
+    origin: Execution,
+    { idempotencyKey: key, audit }: Pick<AdmittedCall, "idempotencyKey" | "audit">,
+  ): Promise<WebhookAnswer> {
+    const { id: rerunOf, workflow, triggerId, event, input: body } = origin;
+    const executionId = this.#options.newId();
+    const accepted = await this.#once.accept({
+      idempotency: key === undefined ? undefined : { scope: `execution:${rerunOf}`, key, bodyHash: "" },
+      resultId: executionId,
+      isCounted: false,
+      create: async (idempotency) => {
+        this.#options.bounds.admit();
+        const started = { executionId, body, event, rerunOf, idempotency, audit: audit?.(executionId) };
+        return await this.#create({ workflow, id: triggerId }, started);
+      },
+    });
+    return acceptedAnswer({ executionId: accepted.resultId }, accepted);
+  }
+
   async #run(trigger: Trigger, call: KeyedCall): Promise<WebhookAnswer> {
     const { body, event, audit } = call;
     const { key, hashing, descriptors, isWanted } = readInput(call, trigger);
@@ -197,11 +219,12 @@ export class TriggerAcceptor {
   }
 
   async #create(
-    trigger: Trigger,
+    trigger: Pick<Trigger, "id" | "workflow">,
     { audit, ...call }: {
       readonly executionId: string;
       readonly body: string;
       readonly event: string | undefined;
+      readonly rerunOf?: string;
       readonly idempotency: NewIdempotency | undefined;
       readonly audit: AuditEntry | undefined;
     },
@@ -219,6 +242,7 @@ export class TriggerAcceptor {
       text: version.text,
       triggerId: trigger.id,
       event: call.event,
+      rerunOf: call.rerunOf,
       input: call.body,
     };
     const options = { now: clock.now(), idempotency: call.idempotency };

@@ -3,6 +3,7 @@ import { AUDIT, AUDIT_FIELDS } from "../resources/audit_entry.ts";
 import { EXECUTION_DETAILS, EXECUTION_FIELDS, EXECUTIONS } from "../resources/execution.ts";
 import { innerSchemas, recordSchema } from "./field_schemas.ts";
 import type { AdministrationOperations } from "./operation.ts";
+import { CALLED, IDEMPOTENCY_KEY } from "./trigger_operations.ts";
 import { EMPTY_BODY, listOperation, readOperation } from "./resource_operations.ts";
 
 /** Schemas of executions and of the audit log, by name. */
@@ -49,6 +50,17 @@ export const EXECUTION_OPERATIONS = {
       },
     },
     problems: ["already_ended"],
+  },
+  "POST /executions/:id/rerun": {
+    id: "rerunExecution",
+    role: "admin",
+    summary: "Run an ended execution again",
+    description:
+      "The new execution has the same input, trigger and kind of event, runs the current version of the workflow, and names the old one in `rerunOf`. The limit and the conditions of the trigger do not apply; the trigger may be disabled or deleted. An `Idempotency-Key` belongs to the execution that is run again.",
+    headers: IDEMPOTENCY_KEY,
+    body: EMPTY_BODY,
+    answers: { 202: CALLED },
+    problems: ["invalid_idempotency_key", "not_ended", "in_flight", "workflow_unavailable", "store_full"],
   },
 } as const satisfies AdministrationOperations;
 

@@ -1,3 +1,4 @@
+import { byteLength } from "../../base/exact_json.ts";
 import { JsonText } from "../../base/json_text.ts";
 import type { Execution, ExecutionStep } from "../model/records.ts";
 import type { WorkflowStep } from "../model/workflow.ts";
@@ -8,7 +9,7 @@ import { findWorkflowVersion } from "../store/operations/execution_claims.ts";
 import * as executions from "../store/operations/executions.ts";
 import type { AUDIT_OPERATIONS, EXECUTION_OPERATIONS } from "./execution_operations.ts";
 import { lister } from "./list_query.ts";
-import { found, refusal } from "./problem.ts";
+import { found, idempotencyKeyRefusal, refusal } from "./problem.ts";
 import { adminAudit, jsonAnswer, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
 
 /** `/executions`. */
@@ -16,6 +17,7 @@ export const EXECUTION_ROUTES: RoutesOf<typeof EXECUTION_OPERATIONS> = {
   "GET /executions": lister(EXECUTIONS, executions.listExecutions, (one) => shown(one, one.steps)),
   "GET /executions/:id": getExecution,
   "POST /executions/:id/cancel": cancelExecution,
+  "POST /executions/:id/rerun": rerunExecution,
 };
 
 /** `/audit`. */
@@ -64,6 +66,27 @@ async function cancelExecution(call: RoutedCall) {
   await store.write(auditLog.addAudit, adminAudit(call, "execution.cancel_asked", `execution:${id}`));
   call.wakeRunner();
   return jsonAnswer(202, { id });
+}
+
+async function rerunExecution(call: RoutedCall) {
+  const { id, idempotencyKey, store, maxBodyBytes = Infinity } = call;
+  call.fields({}, { optional: true });
+  const refused = idempotencyKeyRefusal(idempotencyKey);
+  if (refused !== undefined) throw refused;
+  const record = await store.read(executions.findExecution, id);
+  const { execution } = found(record, "this execution: it does not exist, or was removed with its input");
+  if (execution.finishedAt === undefined) {
+    throw refusal("not_ended", "Cannot run the execution again: it has not ended; cancel it first");
+  }
+  const bytes = byteLength(execution.input);
+  if (bytes > maxBodyBytes) {
+    const detail = `Cannot run the execution again: its input has ${bytes} bytes, ` +
+      `more than WEBHOOK_MAX_BODY_BYTES (${maxBodyBytes})`;
+    throw refusal("too_large", detail, { field: "input" });
+  }
+  const audit = (executionId: string) =>
+    adminAudit(call, "execution.rerun", `execution:${id}`, { executionId });
+  return await call.rerun(execution, { idempotencyKey, audit });
 }
 
 function shown(execution: Execution, steps: readonly ExecutionStep[]): Record<string, unknown> {

@@ -31,8 +31,8 @@ interface OnceRequest {
   readonly isCounted: boolean;
   /** Creates it, unless the store knows the key; the value is the number of deliveries. */
   create(idempotency: NewIdempotency | undefined): Promise<Acceptance<number>>;
-  /** The entry for the audit log where the key was accepted with another body. */
-  mismatch(resultId: string): Omit<AuditEntry, "id" | "at"> & { readonly action: AuditAction };
+  /** The entry for the audit log where the key was accepted with another body; absent where it has no body. */
+  mismatch?(resultId: string): Omit<AuditEntry, "id" | "at"> & { readonly action: AuditAction };
 }
 
 /** Options of `AcceptOnce`. */
@@ -59,7 +59,7 @@ export class AcceptOnce {
   async accept(request: OnceRequest): Promise<Accepted & { readonly isMismatch: boolean }> {
     const accepted = await this.#coalesce(request);
     const isMismatch = accepted.isReplay && accepted.bodyHash !== request.idempotency?.bodyHash;
-    if (isMismatch) {
+    if (isMismatch && request.mismatch !== undefined) {
       const { store, clock, newId } = this.#options;
       const entry = request.mismatch(accepted.resultId);
       await store.write(addAudit, { id: newId(), at: clock.now(), ...entry });

@@ -18,6 +18,10 @@ export interface AdministrationParts {
   readonly workflows: Pick<Workflows, "parse" | "listing">;
   /** Starts the workflow of a trigger, with all that a call of it requires but its key. */
   readonly callTrigger: TriggerAcceptor["start"];
+  /** Starts an execution again. */
+  readonly rerun: TriggerAcceptor["rerun"];
+  /** Largest input of an execution that is started again; any when absent. */
+  readonly maxBodyBytes?: number | undefined;
   readonly seal: (text: string) => Promise<Sealed>;
   readonly clock: Clock;
   readonly newId: () => string;

@@ -66,7 +66,8 @@ export const REPLAY_HEADERS: SchemaProperties = {
   "Idempotency-Body-Mismatch": choiceSchema(["true"], "Present when the body differs from the first one."),
 };
 
-const CALLED: OperationAnswer = {
+/** The answer to what starts an execution. */
+export const CALLED: OperationAnswer = {
   description: "The execution is stored and will run.",
   schema: objectSchema({}, {
     executionId: idSchema("The identifier of the execution; absent for the `ping` event of GitHub."),

@@ -8,7 +8,7 @@ import type {
   TriggerSecret,
   TriggerVerification,
 } from "../model/records.ts";
-import { weaknessOf } from "../model/signed_delivery.ts";
+import { eventOf, weaknessOf } from "../model/signed_delivery.ts";
 import { newValues } from "../resources/field.ts";
 import {
   CHALLENGE_TOKEN,
@@ -122,7 +122,7 @@ async function deleteTrigger(call: RoutedCall) {
 
 async function callTrigger(call: RoutedCall) {
   const { id, store, idempotencyKey } = call;
-  call.fields(TRIGGER_CALL);
+  const { event, headers = [] } = call.fields(TRIGGER_CALL);
   const body = memberText(call.body, "data");
   const refused = idempotencyKeyRefusal(idempotencyKey);
   if (refused !== undefined) throw refused;
@@ -130,7 +130,9 @@ async function callTrigger(call: RoutedCall) {
   const { name } = trigger;
   const audit = (executionId: string) =>
     adminAudit(call, "trigger.called", `trigger:${trigger.id}`, { name, executionId });
-  return await call.callTrigger(trigger, { idempotencyKey, body, audit });
+  const sent = new Map(headers.map(([name, value]) => [name.toLowerCase(), value]));
+  const named = event ?? (trigger.verify && eventOf(trigger.verify, sent));
+  return await call.callTrigger(trigger, { idempotencyKey, body, audit, event: named });
 }
 
 /** Neither a trigger with keys nor the secrets of another scheme fit a scheme that was not there at its creation. */

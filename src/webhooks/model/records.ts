@@ -180,7 +180,7 @@ export interface WorkflowVersion {
 
 /** The result of a call, which is repeated for the same key. */
 export interface IdempotencyRow {
-  /** `trigger:<id>`, `event-key:<id>` or `admin`. */
+  /** `trigger:<id>`, `event-key:<id>`, `admin`, or `execution:<id>` of one that is run again. */
   readonly scope: string;
   readonly key: string;
   readonly acceptedAt: number;

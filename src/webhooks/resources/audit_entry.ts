@@ -20,6 +20,8 @@ export const AUDIT_ACTIONS = {
   "event_key.created": "`POST /event-keys` created an event key",
   "event_key.deleted": "`DELETE /event-keys/<id>` deleted an event key",
   "execution.cancel_asked": "`POST /executions/<id>/cancel` requested a cancellation",
+  "execution.rerun":
+    "`POST /executions/<id>/rerun` ran an execution again; `details.executionId` is the new one",
   "store.rekeyed": "`weir store rekey` encrypted secrets again; `details.keyId` is the key",
   "trigger.body_mismatch":
     "A trigger call repeated an `Idempotency-Key` with a different body; `details.rejected` is `true` if it was rejected",

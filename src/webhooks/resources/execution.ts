@@ -50,6 +50,12 @@ export const STORED_EXECUTION = {
     words: "The kind of event that the provider named in a header of its signed call.",
     shown: "sometimes",
   },
+  rerunOf: {
+    type: "id",
+    words: "The execution that it runs again.",
+    shown: "sometimes",
+    label: "Run again from",
+  },
   status: { type: "choice", choices: EXECUTION_STATUSES, words: "The status.", label: "Status" },
   createdAt: { type: "time", words: "Time at which Weir accepted it.", label: "Created" },
   startedAt: { ...STARTED, shown: "sometimes" },

@@ -219,4 +219,18 @@ export const TRIGGERS: Resource = {
 /** A call by the administration. */
 export const TRIGGER_CALL = {
   data: { type: "object", words: "The `input` of the workflow, nested at most 63 deep.", isRequired: true },
+  event: {
+    type: "text",
+    words: "The kind of event that a provider would name, which the workflow reads as `execution.event`.",
+    min: 1,
+    max: 128,
+    value: "KIND",
+    help: "kind of event that a provider would name, which the workflow reads as execution.event",
+  },
+  headers: {
+    type: "headers",
+    words: "Headers of the call by name, such as the one in which the provider names the kind of event.",
+    flag: "header",
+    help: "header of the call, such as the one in which the provider names the kind of event",
+  },
 } as const satisfies Fields;

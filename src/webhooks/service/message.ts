@@ -57,6 +57,8 @@ export interface WebhookOptions extends StoreBoundSettings {
   readonly maxRunning: number;
   /** Of triggers, without a slash at its end. */
   readonly publicUrl?: string | undefined;
+  /** Of bodies that start workflows. */
+  readonly maxBodyBytes?: number | undefined;
   /** True if spans are sent. */
   readonly isTraced: boolean;
   /** Of Weir, for the user agent. */

@@ -79,7 +79,7 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
   stack.defer(() => workflows.close());
   await workflows.start();
   const { maxInFlight, timeoutMs, version, maxRunning, retentionMs, disableAfterMs } = options;
-  const { maxStoreBytes, maxBacklog, publicUrl } = options;
+  const { maxStoreBytes, maxBacklog, publicUrl, maxBodyBytes } = options;
   return {
     ...opened,
     secretBox,
@@ -102,6 +102,7 @@ async function openParts(opening: WebhookOpening, stack: AsyncDisposableStack): 
     maxStoreBytes,
     maxBacklog,
     publicUrl,
+    maxBodyBytes,
     env: onlySet(options.workflowEnv),
     ...opening.parts,
   };

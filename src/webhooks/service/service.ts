@@ -31,6 +31,7 @@ export interface WebhookServiceParts extends BackgroundWorkParts, StoreBoundSett
   readonly check: AdministrationParts["check"];
   readonly randomBytes: AdministrationParts["randomBytes"];
   readonly publicUrl?: AdministrationParts["publicUrl"];
+  readonly maxBodyBytes?: AdministrationParts["maxBodyBytes"];
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;
@@ -105,6 +106,7 @@ export class WebhookService implements WebhookCalls {
       retryNow: (endpointId) => work.retryNow(endpointId),
       wakeRunner,
       callTrigger: (...call) => this.#triggers.start(...call),
+      rerun: (...call) => this.#triggers.rerun(...call),
     };
   }
 

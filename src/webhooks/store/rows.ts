@@ -15,7 +15,8 @@ import type {
   TriggerSecret,
   WebhookEvent,
 } from "../model/records.ts";
-import { type Kind, TABLES } from "./tables.ts";
+import type { Kind } from "./table.ts";
+import { TABLES } from "./tables.ts";
 import { type Parameter, type Row, run, type Work } from "./work.ts";
 
 type Values = Readonly<Record<string, Parameter>>;

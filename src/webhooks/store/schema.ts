@@ -1,5 +1,6 @@
 import { StoreError } from "./store.ts";
-import { type Column, type Index, type Kind, type Table, TABLES } from "./tables.ts";
+import type { Column, Index, Kind, Table } from "./table.ts";
+import { TABLES } from "./tables.ts";
 import type { Sql } from "./work.ts";
 
 const TYPES: Readonly<Record<keyof Sql, Readonly<Record<Kind | "sequence", string>>>> = {

@@ -69,6 +69,8 @@ const CALLS: Readonly<Record<string, string>> = {
   "triggers call order-intake": 'POST /triggers/order-intake/call {"data":{}}',
   [`triggers call ${ID} --data '{"id": 12345678901234567890}' --idempotency-key 'k 1'`]:
     `POST /triggers/${ID}/call [k 1] {"data":{"id":12345678901234567890}}`,
+  "triggers call hub --event push --header 'X-GitHub-Delivery: 7' --header x-a:b":
+    'POST /triggers/hub/call {"event":"push","headers":{"X-GitHub-Delivery":"7","x-a":"b"},"data":{}}',
   "event-keys list": "GET /event-keys",
   "event-keys create agents --kind agent.* --kind *":
     'POST /event-keys {"name":"agents","kinds":["agent.*","*"]}',
@@ -99,6 +101,8 @@ const CALLS: Readonly<Record<string, string>> = {
   "executions list --state queued": "GET /executions?state=queued",
   [`executions show ${ID}`]: `GET /executions/${ID}`,
   [`executions cancel ${ID}`]: `POST /executions/${ID}/cancel`,
+  [`executions rerun ${ID}`]: `POST /executions/${ID}/rerun`,
+  [`executions rerun ${ID} --idempotency-key 'k 1'`]: `POST /executions/${ID}/rerun [k 1]`,
   "audit --action delivery.failed": "GET /audit?event=delivery.failed",
 };
 

@@ -6,18 +6,14 @@ import {
   type PlacedOperation,
   placedOperations,
 } from "../../harness/openapi_service.ts";
+import { debugPort, decisions, LONG } from "./openapi_decision_calls.ts";
 import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { api } from "../../harness/webhook_weir.ts";
 
 const UNKNOWN = "6bdb9dc3-e8f4-42fc-90e4-9ff087fde12f";
-const LONG = `{"data":"${"x".repeat(1_048_576)}"}`;
 const DEEP = `{"data":${"[".repeat(99)}${"]".repeat(99)}}`;
-const SHOP = (key: string, value: string) => ({
-  domain: "shop",
-  descriptors: [{ entries: [{ key, value }] }],
-});
 const READ_TOKEN = "the-token-with-the-role-read-of-this-test";
 /** Codes that need a broken or slow service, which other tests bring about. */
 const NOT_CALLED = [
@@ -88,40 +84,6 @@ async function keyOf(service: OpenApiService): Promise<string> {
     ? (await service.call("createTrigger", { status: 201, body: { name: "plain", workflow: "echo" } })).body
       .key
     : (await service.call("rotateTriggerKey", { path: [plain.id] })).body.key;
-}
-
-async function decisions(service: OpenApiService): Promise<void> {
-  await service.call("getHealth");
-  await service.call("getLiveness");
-  await service.call("getOpenApi");
-  const ask = SHOP("account", "ann");
-  await service.call("shouldRateLimit", { body: ask });
-  await service.call("shouldRateLimit", { body: SHOP("free", "x") });
-  await service.call("shouldRateLimit", { body: SHOP("unknown", "x") });
-  await service.call("peekCounters", { body: ask });
-  await service.call("peekCounters", {
-    body: { ...ask, descriptors: [...ask.descriptors, ...SHOP("free", "x").descriptors] },
-  });
-  await service.call("resetCounters", { body: ask });
-  const limit = { requestsPerUnit: "0", unit: "HOUR" };
-  const own = { domain: "shop", descriptors: [{ entries: [{ key: "a", value: "b" }], limit }] };
-  await service.call("shouldRateLimit", { status: 429, body: own });
-  await service.call("resetCounters", { body: own });
-  await service.call("shouldRateLimit", { status: 400, body: { domain: "" } });
-  await service.call("shouldRateLimit", { status: 413, body: LONG });
-}
-
-async function debugPort(service: OpenApiService): Promise<void> {
-  const open =
-    "listDebugPaths getRules getStatistics getSettings getQuotas listProfiles getHeapProfile getMemoryProfile";
-  for (const id of open.split(" ")) await service.call(id, { token: "" });
-  const query = "domain=shop&descriptors=account=ann&descriptors=free=x&descriptors=unknown=x";
-  await service.call("explainDecision", { query });
-  await service.call("explainDecision", { query, token: "" });
-  await service.call("explainDecision", { query: "domain=none&descriptors=a=b" });
-  await service.call("explainDecision", { status: 400, query: "domain=shop" });
-  await service.call("recordCpuProfile", { token: "", query: "seconds=1" });
-  await service.call("recordCpuProfile", { token: "", status: 400, query: "seconds=0" });
 }
 
 async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Promise<void> {
@@ -273,6 +235,8 @@ async function triggers(service: OpenApiService): Promise<void> {
   await service.call("updateTrigger", { path: [id], body: { when } });
   await service.call("callTrigger", keyed);
   await service.call("testTrigger", tested);
+  const named = { ...tested.body, event: "push", headers: { "x-a": "b" } };
+  await service.call("testTrigger", { ...tested, body: named });
   await service.call("updateTrigger", { path: [id], body: { when: null } });
   await service.call("testTrigger", { ...tested, status: 503, code: "workflow_unavailable" });
   await service.call("updateTrigger", { path: [id], body: { enabled: false } });
@@ -381,15 +345,25 @@ async function executions(service: OpenApiService): Promise<void> {
     return JSON.stringify(currentStep ?? {}).includes("nextAttemptAt");
   });
   await service.call("getExecution", { path });
+  const rerun = { path, headers: { "idempotency-key": "again" } };
+  await service.call("rerunExecution", { ...rerun, status: 409, code: "not_ended" });
   await service.call("cancelExecution", { path, status: 202 });
   await until("its end", async () => (await api(service.http, place)).body.status === "cancelled");
   await service.call("cancelExecution", { path, status: 409, code: "already_ended" });
+  await service.call("rerunExecution", { ...rerun, status: 202 });
+  await service.call("rerunExecution", { ...rerun, status: 202 });
+  const noKey = { "idempotency-key": "" };
+  const wrongKey = { path, status: 400, code: "invalid_idempotency_key", headers: noKey };
+  await service.call("rerunExecution", wrongKey);
+  await service.withoutWorkflow("stuck", async () => {
+    await service.call("rerunExecution", { path, status: 503, code: "workflow_unavailable" });
+  });
   await until("a success", async () => {
     return (await api(service.http, "/executions?state=succeeded")).body.items.length > 0;
   });
   const [done] = (await service.call("listExecutions", { query: "state=succeeded" })).body.items;
   await service.call("getExecution", { path: [done?.id ?? ""] });
-  for (const name of ["getExecution", "cancelExecution"]) await unknown(service, name);
+  for (const name of ["getExecution", "cancelExecution", "rerunExecution"]) await unknown(service, name);
 }
 
 async function unknown(service: OpenApiService, operationId: string, body?: unknown): Promise<void> {

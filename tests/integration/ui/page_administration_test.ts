@@ -146,6 +146,15 @@ async function executions({ opened, page }: PageBed): Promise<void> {
   await page.getByRole("heading", { name: "result set succeeded" }).waitFor();
   await opened.sees("12345678901234567890");
   await page.getByRole("button", { name: "Cancel it" }).waitFor({ state: "hidden" });
+  const origin = new URL(page.url()).hash;
+  await page.getByRole("button", { name: "Run again" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Run it again" }).click();
+  await page.getByText("Run again from").waitFor();
+  await page.getByRole("heading", { name: "result set succeeded" }).waitFor();
+  await opened.sees("12345678901234567890");
+  await page.getByRole("button", { name: origin.split("/").at(-1) ?? "" }).click();
+  await page.getByText("Run again from").waitFor({ state: "hidden" });
+  assertEquals(new URL(page.url()).hash, origin);
   await page.getByRole("button", { name: "All executions" }).click();
   await page.getByLabel("Status").selectOption("running");
   await page.locator("tr", { hasText: "running" }).locator("[data-action=open]").click();

@@ -33,7 +33,7 @@ const LISTS = {
     table: "execution",
     filters: { state: "status" },
     columns: () =>
-      `seq, id, workflow, version_id, trigger_id, trigger_event, status, created_at, started_at, finished_at, deadline_at,
+      `seq, id, workflow, version_id, trigger_id, trigger_event, rerun_of, status, created_at, started_at, finished_at, deadline_at,
       due_at, step_attempts, cancel_requested, claim_id, lease_until, error, '{}' AS input,
       CASE WHEN octet_length(output) <= ${MAX_LISTED_OUTPUT_BYTES} THEN output END AS output`,
   },

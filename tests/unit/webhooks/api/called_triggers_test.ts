@@ -73,3 +73,21 @@ Deno.test("test call: what a call with the key is refused for, and wrong input",
   assertEquals((await bed.store.read(listExecutions, { limit: 9 })).items, []);
   assertEquals((await bed.call("GET", "/audit?event=trigger.called")).body.items, []);
 });
+
+Deno.test("test call: the kind of event is given, or named by the header of the provider", async () => {
+  await using bed = await WebhookBed.open();
+  await bed.trigger({ name: "hub", verify: { scheme: "github" }, when: { "execution.event": ["push"] } });
+  const test = async (fields: object) => {
+    const answer = await bed.call("POST", "/triggers/hub/call", { data: {}, ...fields });
+    const found = await bed.store.read(findExecution, answer.body.executionId ?? "");
+    return [answer.status, found?.execution.event ?? answer.body.field ?? "nothing"];
+  };
+  assertEquals(await test({ event: "push" }), [202, "push"]);
+  assertEquals(await test({ headers: { "X-GitHub-Event": "push" } }), [202, "push"]);
+  assertEquals(await test({ event: "push", headers: { "x-github-event": "issues" } }), [202, "push"]);
+  assertEquals(await test({ event: "issues" }), [200, "nothing"]);
+  assertEquals(await test({}), [200, "nothing"]);
+  assertEquals(await test({ event: "" }), [422, "event"]);
+  assertEquals(await test({ event: "x".repeat(129) }), [422, "event"]);
+  assertEquals(await test({ headers: { "x y": "push" } }), [422, "headers"]);
+});

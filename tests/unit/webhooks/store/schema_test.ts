@@ -1,7 +1,8 @@
 import { assertEquals } from "#assert";
 import { SEALED_COLUMNS, sealedColumnsOf } from "../../../../src/webhooks/store/sealed.ts";
 import { MIGRATIONS, SCHEMA_VERSION } from "../../../../src/webhooks/store/schema.ts";
-import { type Column, type Table, TABLES } from "../../../../src/webhooks/store/tables.ts";
+import type { Column, Table } from "../../../../src/webhooks/store/table.ts";
+import { TABLES } from "../../../../src/webhooks/store/tables.ts";
 
 /** The schema that 0.1.0 has. */
 const RELEASED = 2;
