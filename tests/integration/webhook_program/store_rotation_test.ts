@@ -25,7 +25,8 @@ class Bed implements AsyncDisposable {
   readonly #first: string;
   readonly #ending = new AbortController();
   #load: Promise<unknown> = Promise.resolve();
-  #accepted = 0;
+  /** The number of accepted calls, by their callers. */
+  readonly #accepted = new Array<number>(CALLERS).fill(0);
   #refusals: string[] = [];
 
   private constructor(weir: WebhookServed, folder: SecretFolder, server: PostgresServer, address: string) {
@@ -65,20 +66,27 @@ class Bed implements AsyncDisposable {
 
   async load(): Promise<void> {
     const { key: token } = await this.weir.made("/triggers", { name: "t", workflow: "w" });
-    this.#load = Promise.all(Array.from({ length: CALLERS }, () => this.#call(token)));
+    this.#load = Promise.all(Array.from({ length: CALLERS }, (_, caller) => this.#call(caller, token)));
   }
 
   /** Calls are accepted, and none is refused. */
   async goesOn(): Promise<void> {
     this.#refusals = [];
-    const from = this.#accepted;
-    await until("many calls", () => this.#accepted >= from + STEADY_CALLS || this.#refusals.length > 0);
+    const sum = () => this.#accepted.reduce((all, count) => all + count);
+    const from = sum();
+    await until("many calls", () => sum() >= from + STEADY_CALLS || this.#refusals.length > 0);
     assertEquals(this.#refusals, []);
   }
 
+  /** The calls of all callers are accepted: that of one may still wait for its refusal while others go on. */
   async recovers(): Promise<void> {
-    const from = this.#accepted;
-    await until("calls that are accepted", () => this.#accepted > from + CALLERS);
+    await until("calls of all callers that are accepted", async () => {
+      this.#refusals = [];
+      const from = [...this.#accepted];
+      const isOver = () => this.#accepted.every((count, caller) => count > (from[caller] ?? 0) + 1);
+      await until("the next of each", () => isOver() || this.#refusals.length > 0);
+      return this.#refusals.length === 0;
+    });
   }
 
   async refuses(): Promise<void> {
@@ -90,11 +98,11 @@ class Bed implements AsyncDisposable {
     await until(text, () => this.weir.lines.some((line) => line.includes(text)));
   }
 
-  async #call(token: string): Promise<void> {
+  async #call(caller: number, token: string): Promise<void> {
     const url = `${this.weir.base}/api/v1/workflows/triggers/t`;
     while (!this.#ending.signal.aborted) {
       const { status, body } = await webhookCall(url, { token, key: crypto.randomUUID(), body: {} });
-      if (status === 202) this.#accepted++;
+      if (status === 202) this.#accepted[caller] = (this.#accepted[caller] ?? 0) + 1;
       else this.#refusals.push(`${status} ${body.code}`);
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
