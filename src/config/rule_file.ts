@@ -115,6 +115,10 @@ function readDescriptor(log: ProblemLog, mapping: YamlMapping, path: string): De
 
 /** Reads `rate_limit` or `rate_limits`. */
 function readLimit(fields: FieldReader): RateLimitSource | undefined {
+  if (fields.source.entries.get("rate_limit")?.value.kind === "list") {
+    fields.error("rate_limit", "expected a mapping, got a list; use rate_limits for several windows");
+    return undefined;
+  }
   const limit = fields.mapping("rate_limit");
   const list = fields.list("rate_limits");
   if (limit !== undefined && list !== undefined) {

@@ -146,7 +146,7 @@ function nearestKey(key: string, known: readonly string[]): string | undefined {
   let best: { readonly name: string; readonly distance: number } | undefined;
   for (const name of known) {
     const candidate = plain(name);
-    const begins = given.length >= 3 && candidate.startsWith(given);
+    const begins = given.length >= 3 && candidate !== given && candidate.startsWith(given);
     const distance = begins ? 1 : editDistance(given, candidate);
     if (distance > Math.max(1, candidate.length / 3)) continue;
     if (best === undefined || distance < best.distance) best = { name, distance };

@@ -79,6 +79,14 @@ const WRONG: readonly [fields: string, ...problems: string[]][] = [
     "r.yaml:3:25: ….rate_limits: expected a list, each item beginning with '-', got a mapping",
   ],
   [
+    `rate_limit: [${SECOND}, ${DAY}]`,
+    "r.yaml:3:24: ….rate_limit: expected a mapping, got a list; use rate_limits for several windows",
+  ],
+  [
+    `ratelimits: [${SECOND}, ${DAY}]`,
+    "r.yaml:3:12: …: unknown key 'ratelimits'; did you mean 'rate_limits'?",
+  ],
+  [
     `name: a, rate_limit: ${DAY}`,
     "warning: r.yaml:3:12: ….name: has no effect here; it belongs in 'rate_limit' or in an item of 'replaces'",
   ],

@@ -111,7 +111,7 @@ test("yaml, keys", [
     "4:61: descriptors[0].rate_limit.replaces[0]: unknown key 'rule'; expected one of name",
   ]],
   ["unknown, nothing near in a descriptor", rule("strategy: sliding"), [
-    "4:3: descriptors[0]: unknown key 'strategy'; expected one of key, value, rate_limit, descriptors, " +
+    "4:3: descriptors[0]: unknown key 'strategy'; expected one of key, value, rate_limit, rate_limits, descriptors, " +
     "shadow_mode, quota_mode, on_cache_failure, detailed_metric, value_to_metric, share_threshold, fallback, " +
     "identifies, metadata, events, events_redact",
   ]],
@@ -158,7 +158,7 @@ test("yaml, descriptors", [
   ]],
   ["rate_limit null", rule("rate_limit:"), []],
   ["rate_limit a list", rule("rate_limit: [1]"), [
-    "4:15: descriptors[0].rate_limit: expected a mapping, got a list",
+    "4:15: descriptors[0].rate_limit: expected a mapping, got a list; use rate_limits for several windows",
   ]],
   ["flag a text", rule("shadow_mode: sometimes"), [
     "4:16: descriptors[0].shadow_mode: expected true or false, got 'sometimes'",
