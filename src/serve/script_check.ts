@@ -60,9 +60,15 @@ export function checkingScripts(
       if (name === undefined || kind === undefined || tried.has(name)) return;
       tried.add(name);
       const shared = { addend: 1, expiresInSeconds: EXPIRES_IN_SECONDS, perSecond: limit?.unit === "SECOND" };
-      const key = `${settings.CACHE_KEY_PREFIX}script_check_${name}`;
+      const [prefix, check] = [settings.CACHE_KEY_PREFIX, `script_check_${name}`];
+      const key = prefix + check;
       const hits = kind === "joint"
-        ? JOINT.limits.map((limit, index) => ({ ...shared, key: `{${key}}_${index}`, limit, joint: JOINT }))
+        ? JOINT.limits.map((limit, index) => ({
+          ...shared,
+          key: `${prefix}{${check}}_${index}`,
+          limit,
+          joint: JOINT,
+        }))
         : kind === "leases"
         ? [{ ...shared, key, limit: LIMITS[kind], holder: "" }]
         : [{ ...shared, key, limit: LIMITS[kind] }];

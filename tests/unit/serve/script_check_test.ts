@@ -59,3 +59,16 @@ Deno.test("scripts are checked for the latest rules only, once the cache is read
   assertEquals(asked, ["script_check_bucket_second", "script_check_slices_other"]);
   assertEquals(logger.lines.map(({ fields }) => fields["rules"]), ["d.k1, d.k2", "d.k1"]);
 });
+
+Deno.test("scripts are checked with keys behind the prefix, which may be all that a user is permitted", async () => {
+  const env = { BACKEND_TYPE: "kv", KV_URL: "127.0.0.1:1", CACHE_KEY_PREFIX: "p_" };
+  const { settings } = readSettings(env);
+  const { cache, asked } = refusingCache();
+  const logger = new RecordedLogger();
+  const apply = checkingScripts({ settings, logger }, { cache, ready: Promise.resolve() }, () => {});
+  const windows = `- {key: several, rate_limits: [{${SLIDING}}, {unit: day, requests_per_unit: 5}]}\n`;
+  const one = `- {key: one, rate_limit: {${SLIDING}}}\n`;
+  void apply(rulesOf({ "r.yaml": `domain: d\ndescriptors:\n${windows}${one}` }), []);
+  await settledTurns();
+  assertEquals(asked, ["p_{script_check_joint_other}_0", "p_script_check_slices_other"]);
+});
