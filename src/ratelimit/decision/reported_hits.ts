@@ -51,8 +51,9 @@ export function recordReported(reported: ReportedHits, options: ReportedHitsOpti
   tally.overLimit += denied;
   if (overLimit === 0) return;
   const nowSeconds = Math.floor(now / 1_000);
-  const end = key.lastIndexOf("_");
-  tally.overLimitKeys.add({ text: key, start: 0, end, hits: overLimit, nowSeconds });
+  // Of several windows, what is in the tag, as in keys of decisions.
+  const [start, end] = limit.windows === undefined ? [0, key.lastIndexOf("_")] : [1, key.lastIndexOf("}")];
+  tally.overLimitKeys.add({ text: key, start, end, hits: overLimit, nowSeconds });
   if (limit.events?.overLimit !== true) return;
   limitEvents?.note([{
     event: "over_limit",

@@ -24,6 +24,11 @@ descriptors:
   rate_limit: { unit: minute, requests_per_unit: 2 }
 `,
 };
+const WINDOWS = `domain: d
+descriptors:
+- key: several
+  rate_limits: [{ unit: minute, requests_per_unit: 2 }, { unit: day, requests_per_unit: 9 }]
+`;
 
 async function ask(fixture: ServiceFixture, key: string, value: string, hitsAddend = 0): Promise<string> {
   const descriptors = [{ entries: [{ key, value }] }];
@@ -274,15 +279,19 @@ Deno.test("the sums of other threads are added to those of the rule", async () =
   assertEquals(process.at(index), { totalHits: 6, overLimit: 2, nearLimit: 2, withinLimit: 4 });
 });
 
-Deno.test("tally: requests that a client refused are counted under the key that decisions have", async () => {
-  await using fixture = new ServiceFixture({ files: RULES });
-  await askTimes(fixture, 3, "k", "a");
-  const { service, stats, clock } = fixture;
-  const [limit] = service.rules?.limits ?? [];
-  assert(limit !== undefined);
-  const entries = [{ key: "k", value: "a" }];
-  const hits = { limit, domain: "d", entries, key: "d_k_a_quota1.1.1", allowed: 2, denied: 5, shadow: 0 };
-  const { tally, ruleCounts: counts } = service;
-  recordReported(hits, { stats, tally, counts, limitEvents: undefined, now: clock.now() });
-  assertEquals(tallied(fixture), [10, 6, [["d_k_a", 6]]]);
-});
+for (
+  const [name, quotaKey] of [["k", "d_k_a_quota1.1.1"], ["several", "{d_several_a}_quota1.7.1"]] as const
+) {
+  Deno.test(`tally: requests that a client refused are counted under the key that decisions of "${name}" have`, async () => {
+    await using fixture = new ServiceFixture({ files: name === "k" ? RULES : { "d.yaml": WINDOWS } });
+    await askTimes(fixture, 3, name, "a");
+    const { service, stats, clock } = fixture;
+    const limit = service.rules?.limits.find(({ rule }) => rule?.fullKey === `d.${name}`);
+    assert(limit !== undefined);
+    const entries = [{ key: name, value: "a" }];
+    const hits = { limit, domain: "d", entries, key: quotaKey, allowed: 2, denied: 5, shadow: 0 };
+    const { tally, ruleCounts: counts } = service;
+    recordReported(hits, { stats, tally, counts, limitEvents: undefined, now: clock.now() });
+    assertEquals(tallied(fixture), [10, 6, [[`d_${name}_a`, 6]]]);
+  });
+}
