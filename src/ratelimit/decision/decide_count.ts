@@ -10,7 +10,7 @@ import { secondsUntilReset, wholeSeconds } from "./window.ts";
 
 /** In place of a count: the local cache knows that the key is over its limit. */
 export const OVER_LIMIT_LOCALLY = -1;
-/** In place of a count: the cache failed and the descriptor is allowed. */
+/** In place of a count: the cache failed and the descriptor is allowed, or another window of its rule refused it. */
 export const ALLOWED_UNCOUNTED = -Infinity;
 /** In place of a count: the cache failed and the descriptor is denied. */
 export const DENIED_UNCOUNTED = Infinity;

@@ -85,8 +85,12 @@ function isExceeded({ status, stats }: DecidedWindow): boolean {
 }
 
 /** A window that was not counted tells nothing. */
-function remainingOf({ count, status }: DecidedWindow): number {
-  return count === ALLOWED_UNCOUNTED ? Infinity : status.limitRemaining;
+export function isUncounted({ count }: DecidedWindow): boolean {
+  return count === ALLOWED_UNCOUNTED;
+}
+
+function remainingOf(window: DecidedWindow): number {
+  return isUncounted(window) ? Infinity : window.status.limitRemaining;
 }
 
 function weighs(one: RuleStats, other: RuleStats): boolean {

@@ -1,5 +1,5 @@
 import type { DescriptorStatus, Header } from "../decision.ts";
-import type { DecidedWindows } from "./decide_windows.ts";
+import { type DecidedWindows, isUncounted } from "./decide_windows.ts";
 import { isQuota, type Plan } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { Entry } from "../request.ts";
@@ -14,6 +14,8 @@ interface ShownLimit {
   readonly isQuota: boolean;
   /** The length of its current window. */
   readonly windowSeconds: number;
+  /** False for another window of its rule that was not counted. */
+  readonly isCounted: boolean;
   /** The other windows of its rule, unless this one is one of those. */
   readonly others: readonly ShownLimit[];
 }
@@ -37,8 +39,13 @@ export function responseHeaders(
   if (decisive === undefined) return [];
   const { responseHeaders: names, unitHeaders, standardHeaders } = policy;
   const headers: Header[] = [];
-  if (unitHeaders !== undefined) addUnits(headers, limits.flatMap(allOf), unitHeaders);
-  else if (names !== undefined) addNamed(headers, decisive, names);
+  if (unitHeaders !== undefined) {
+    addUnits(
+      headers,
+      limits.flatMap(allOf).filter(({ isCounted }) => isCounted),
+      unitHeaders,
+    );
+  } else if (names !== undefined) addNamed(headers, decisive, names);
   if (standardHeaders) {
     addStandard(headers, unitHeaders === undefined ? [decisive] : atMost(limits, decisive));
   }
@@ -54,19 +61,24 @@ function shownLimits(
   for (const [index, planned] of plan.descriptors.entries()) {
     const status = statuses[index];
     if (planned.limit === undefined || status?.currentLimit === undefined) continue;
-    const show = (limit: RateLimit, status: DescriptorStatus, others: readonly ShownLimit[]): ShownLimit => ({
-      limit,
-      status,
-      entries: planned.entries,
-      isQuota: isQuota(planned, policy),
-      windowSeconds: windowLength(limit, nowSeconds),
-      others,
-    });
     const decided = windows?.[index];
-    const others = (decided?.all ?? []).flatMap(({ planned: { limit }, status }) =>
-      limit === undefined || limit === decided?.tightest.limit ? [] : [show(limit, status, NO_OTHERS)]
-    );
-    shown.push(show(decided?.tightest.limit ?? planned.limit, status, others));
+    const decisive = decided?.tightest.limit ?? planned.limit;
+    const shared = { entries: planned.entries, isQuota: isQuota(planned, policy) };
+    const others = (decided?.all ?? []).flatMap((window): ShownLimit[] => {
+      const { planned: { limit }, status } = window;
+      if (limit === undefined || limit === decisive) return [];
+      const windowSeconds = windowLength(limit, nowSeconds);
+      return [{
+        ...shared,
+        limit,
+        status,
+        windowSeconds,
+        isCounted: !isUncounted(window),
+        others: NO_OTHERS,
+      }];
+    });
+    const windowSeconds = windowLength(decisive, nowSeconds);
+    shown.push({ ...shared, limit: decisive, status, windowSeconds, isCounted: true, others });
   }
   return shown;
 }
@@ -125,14 +137,20 @@ function addUnits(
 
 /** The unit of `concurrency` limits. */
 const CONCURRENT_REQUESTS = "concurrent-requests";
-/** The most limits in a header: clients and proxies reject long ones. */
+/** The most limits in a header, of which each window is one: clients and proxies reject long ones. */
 const MAX_SHOWN_LIMITS = 32;
 
 /** The first limits, and the one that decides. */
 function atMost(limits: readonly ShownLimit[], decisive: ShownLimit): readonly ShownLimit[] {
-  if (limits.length <= MAX_SHOWN_LIMITS) return limits;
-  const first = limits.slice(0, MAX_SHOWN_LIMITS);
-  return first.includes(decisive) ? first : [...first.slice(0, -1), decisive];
+  const sizeOf = ({ others }: ShownLimit) => 1 + others.length;
+  const first: ShownLimit[] = [];
+  let left = MAX_SHOWN_LIMITS - sizeOf(decisive);
+  for (const shown of limits) {
+    if (shown !== decisive) left -= sizeOf(shown);
+    if (left < 0) return first.includes(decisive) ? first : [...first, decisive];
+    first.push(shown);
+  }
+  return first;
 }
 
 /** The fields of draft-ietf-httpapi-ratelimit-headers-10: the policies of all windows, and what is left of each limit. */

@@ -4,7 +4,7 @@ import { SlicedWork } from "../../base/sliced_work.ts";
 import type { Counted } from "../algorithms/taken.ts";
 import { type AnyHit, type Caller, type CountReceiver, type LocalCache } from "./counter_cache.ts";
 import { decide, type Outcome } from "./decide.ts";
-import { statusOf } from "./decide_count.ts";
+import { ALLOWED_UNCOUNTED, statusOf } from "./decide_count.ts";
 import { refusalsOf } from "./decide_windows.ts";
 import type { CurrentLimit, Decision, DescriptorStatus } from "../decision.ts";
 import { DecisionTally } from "./decision_tally.ts";
@@ -266,7 +266,9 @@ export class RateLimitService {
     const known = windows.map((planned) => this.#knownRefusal(planned, nowSeconds));
     const isRefused = known.some((refusal) => refusal !== undefined);
     for (const [index, { hit }] of windows.entries()) {
-      if (hit !== undefined) this.#addHit(call, hit, isRefused ? known[index] ?? 0 : undefined);
+      if (hit !== undefined) {
+        this.#addHit(call, hit, isRefused ? known[index] ?? ALLOWED_UNCOUNTED : undefined);
+      }
     }
   }
 

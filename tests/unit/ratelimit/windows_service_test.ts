@@ -188,6 +188,37 @@ Deno.test("windows: with headers of all descriptors, each window has its own", a
   ]);
 });
 
+Deno.test("windows: headers have no rest of a window that a known refusal of another one did not count", async () => {
+  const unitHeaders = { limit: "L", remaining: "R" };
+  await using fixture = open({ policy: { unitHeaders, standardHeaders: true }, localCacheBytes: 100_000 });
+  await decidedTimes(fixture, 3, "fixed");
+  const { responseHeadersToAdd } = await fixture.service.shouldRateLimit({
+    domain: "d",
+    hitsAddend: 0,
+    descriptors: [descriptor("fixed")],
+  });
+  assertEquals(responseHeadersToAdd.map(({ key, value }) => `${key}: ${value}`), [
+    ...["L-seconds: 2", "R-seconds: 0"],
+    'RateLimit-Policy: "fixed-1s";q=2;w=1, "fixed-60s";q=5;w=60',
+    'RateLimit: "fixed-1s";r=0;t=1',
+  ]);
+});
+
+Deno.test("windows: a header has at most 32 windows of all descriptors, and those of the one that decides", async () => {
+  await using fixture = open({
+    policy: { unitHeaders: { limit: "L", remaining: "R" }, standardHeaders: true },
+  });
+  await decidedTimes(fixture, 3, "fixed");
+  const descriptors = Array.from({ length: 40 }, () => descriptor("named"));
+  const { responseHeadersToAdd } = await fixture.service.shouldRateLimit({
+    domain: "d",
+    hitsAddend: 0,
+    descriptors: [...descriptors, descriptor("fixed")],
+  });
+  const policy = responseHeadersToAdd.find(({ key }) => key === "RateLimit-Policy")?.value.split(", ") ?? [];
+  assertEquals([policy.length, policy.at(-1)], [32, '"fixed-60s";q=5;w=60']);
+});
+
 Deno.test("windows: name, replaces and shadow mode are those of the rule", async () => {
   await using fixture = open();
   assertEquals(
