@@ -67,6 +67,14 @@ descriptors:
   rate_limit: { unit: minute, requests_per_unit: 6 }
   descriptors:
   - { key: a, fallback: parent, descriptors: [{ key: b, fallback: parent }] }
+- key: m
+  rate_limits: [{ unit: second, requests_per_unit: 2 }, { unit: minute, requests_per_unit: ${limit} }]
+- key: n
+  events: [over_limit]
+  rate_limits:
+  - { unit: second, requests_per_unit: 3 }
+  - { unit: minute, requests_per_unit: ${limit}, algorithm: token_bucket, burst: 5 }
+  - { unit: hour, requests_per_unit: 30, algorithm: sliding_window }
 `;
 
 /** Some requests have properties that are never learned. */
@@ -74,7 +82,7 @@ function randomRequest(random: () => number): RateLimitRequest {
   const pick = <T>(items: readonly [T, ...T[]]): T => items[Math.floor(random() * items.length)] ?? items[0];
   const descriptor = () => ({
     entries: Array.from({ length: pick([1, 1, 1, 2]) }, () => ({
-      key: pick(["a", "a", "b", "c", "e", "s", "t", "f", "g", "p", "p"]),
+      key: pick(["a", "a", "b", "c", "e", "s", "t", "f", "g", "p", "p", "m", "m", "n"]),
       value: pick(["v0", "v1", "v2", "v3", "v4", "w1", "w2", "x1", "y1", "y2", "z1"]),
     })),
     limit: random() < 0.05 ? { requestsPerUnit: 2, unit: "MINUTE" as const } : undefined,
