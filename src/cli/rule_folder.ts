@@ -40,6 +40,7 @@ export interface RuleFolder {
 /** The rule files of a folder as the service would read them in this environment; flags take precedence. */
 export function ruleFolder(folder: string, flags: GivenFlags, environment: Environment): RuleFolder {
   const settings = settingsFor(environment, [
+    "CACHE_KEY_PREFIX",
     "MERGE_DOMAIN_CONFIG",
     "RUNTIME_IGNOREDOTFILES",
     "RUNTIME_WATCH_ROOT",
@@ -55,7 +56,9 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     fixedWindowsOnly: fixedWindowsOnly(backendOf(environment)),
     separateWindows: separateWindows({
       BACKEND_TYPE: backendOf(environment),
+      KV_TYPE: environment["KV_TYPE"],
       KV_PERSECOND: isTrue(environment["KV_PERSECOND"]),
+      CACHE_KEY_PREFIX: settings.CACHE_KEY_PREFIX,
       STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: settings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
     }),
     eventsUnsent: eventsUnsent(environment["WEBHOOK_STORE"]),

@@ -13,7 +13,9 @@ export function fixedWindowsOnly(backend: string | undefined): string | undefine
 /** The settings that decide which windows of a rule are counted together. */
 interface WindowSettings {
   readonly BACKEND_TYPE: string | undefined;
+  readonly KV_TYPE: string | undefined;
   readonly KV_PERSECOND: boolean;
+  readonly CACHE_KEY_PREFIX: string;
   readonly STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: boolean;
 }
 
@@ -37,7 +39,15 @@ export function separateWindows(settings: WindowSettings): SeparateWindows | und
     // Other algorithms are reported at their own place.
     return ofFixedWindows ? { why, ofFixedWindows, perSecond: false } : undefined;
   }
-  if (settings.BACKEND_TYPE !== "kv" || !settings.KV_PERSECOND) return undefined;
+  if (settings.BACKEND_TYPE !== "kv") return undefined;
+  // The first braces of a key count, and empty ones are no tag.
+  if (settings.KV_TYPE?.toLowerCase() === "cluster" && /^[^{]*\{\}/.test(settings.CACHE_KEY_PREFIX)) {
+    const why =
+      `with ${reason}, a hit counts in all windows or in none, but with the '{}' of CACHE_KEY_PREFIX a cluster has ` +
+      "them on several nodes; use another prefix, two rules, or fixed windows";
+    return { why, ofFixedWindows, perSecond: false };
+  }
+  if (!settings.KV_PERSECOND) return undefined;
   const why =
     `with ${reason}, a hit counts in all windows or in none, but KV_PERSECOND counts those per second on ` +
     "another server; use two rules, fixed windows, or KV_PERSECOND=false";

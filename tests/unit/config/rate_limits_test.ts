@@ -9,7 +9,9 @@ type Settings = Parameters<typeof separateWindows>[0];
 
 const MEMORY: Settings = {
   BACKEND_TYPE: "memory",
+  KV_TYPE: "single",
   KV_PERSECOND: false,
+  CACHE_KEY_PREFIX: "",
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: false,
 };
 const SECOND = "{unit: second, requests_per_unit: 10}";
@@ -109,6 +111,7 @@ Deno.test("rate_limits: at most 8 windows", () => {
 Deno.test("rate_limits: a list that is taken together is an error where its windows are on several servers", () => {
   const kv = { ...MEMORY, BACKEND_TYPE: "kv" };
   const perSecond = { ...kv, KV_PERSECOND: true };
+  const cluster = { ...kv, KV_TYPE: "cluster" };
   const stops = { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: true };
   const isRefused = (settings: Settings, ...windows: string[]) =>
     read(`rate_limits: [${windows.join(", ")}]`, settings).problems.length > 0;
@@ -120,6 +123,9 @@ Deno.test("rate_limits: a list that is taken together is an error where its wind
     "perSecond, fixed": isRefused(perSecond, SECOND, DAY),
     "perSecond, fixed, stops": isRefused({ ...perSecond, ...stops }, SECOND, DAY),
     "perSecond, seconds only, stops": isRefused({ ...perSecond, ...stops }, SECOND, seconds),
+    cluster: isRefused({ ...cluster, ...stops, CACHE_KEY_PREFIX: "a{b}{}" }, SECOND, SLIDING),
+    "cluster, '{}'": isRefused({ ...cluster, CACHE_KEY_PREFIX: "a}{}" }, SECOND, SLIDING),
+    "cluster, '{}', fixed": isRefused({ ...cluster, CACHE_KEY_PREFIX: "{}" }, SECOND, DAY),
     "mc, fixed": isRefused({ ...MEMORY, BACKEND_TYPE: "mc" }, SECOND, DAY),
     "mc, fixed, stops": isRefused({ ...MEMORY, ...stops, BACKEND_TYPE: "mc" }, SECOND, DAY),
     "mc, sliding": isRefused({ ...MEMORY, BACKEND_TYPE: "mc" }, SECOND, SLIDING),
@@ -131,6 +137,9 @@ Deno.test("rate_limits: a list that is taken together is an error where its wind
     "perSecond, fixed": false,
     "perSecond, fixed, stops": true,
     "perSecond, seconds only, stops": false,
+    cluster: false,
+    "cluster, '{}'": true,
+    "cluster, '{}', fixed": false,
     "mc, fixed": false,
     "mc, fixed, stops": true,
     "mc, sliding": true,
