@@ -9,6 +9,7 @@ import {
 import { compileRules } from "../ratelimit/rules/compile_rules.ts";
 import type { SeparateWindows } from "../ratelimit/rules/rule_check.ts";
 import type { Rules } from "../ratelimit/rules/rules.ts";
+import { readAliases } from "../settings/aliases.ts";
 import { parseBoolean } from "../settings/parsers.ts";
 import { parseBackendType } from "../settings/cache_table.ts";
 import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
@@ -47,6 +48,7 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
     "USE_CALENDAR_MONTH_RATE_LIMIT",
   ]);
+  const ofCache = readAliases(environment).environment;
   const merge = flags.boolean("merge") ?? settings.MERGE_DOMAIN_CONFIG;
   return {
     folder,
@@ -56,8 +58,8 @@ export function ruleFolder(folder: string, flags: GivenFlags, environment: Envir
     fixedWindowsOnly: fixedWindowsOnly(backendOf(environment)),
     separateWindows: separateWindows({
       BACKEND_TYPE: backendOf(environment),
-      KV_TYPE: environment["KV_TYPE"],
-      KV_PERSECOND: isTrue(environment["KV_PERSECOND"]),
+      KV_TYPE: ofCache["KV_TYPE"],
+      KV_PERSECOND: isTrue(ofCache["KV_PERSECOND"]),
       CACHE_KEY_PREFIX: settings.CACHE_KEY_PREFIX,
       STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: settings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
     }),

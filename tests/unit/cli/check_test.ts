@@ -182,6 +182,19 @@ const CASES: Readonly<Record<string, Case>> = {
     verdict: "invalid: 1 file with rules, 1 error, 0 warnings",
     stderr: NOT_IN_MEMCACHED,
   },
+  "windows on two servers, by the settings of envoyproxy/ratelimit": {
+    files: {
+      "a.yaml":
+        "domain: a\ndescriptors:\n- key: k\n  rate_limits:\n  - {unit: second, requests_per_unit: 1}\n" +
+        "  - {unit: day, requests_per_unit: 9, algorithm: sliding_window}\n",
+    },
+    environment: { BACKEND_TYPE: "redis", REDIS_PERSECOND: "true" },
+    verdict: "invalid: 1 file with rules, 1 error, 0 warnings",
+    stderr:
+      "DIR/a.yaml:3:3: descriptors[0].rate_limits: with an algorithm other than fixed_window, a hit counts in all windows " +
+      "or in none, but KV_PERSECOND counts those per second on another server; use two rules, fixed windows, or " +
+      "KV_PERSECOND=false\n",
+  },
   "a '*' anywhere in a shared value": {
     files: SHARED,
     verdict: "invalid: 1 file with rules, 1 error, 0 warnings",
