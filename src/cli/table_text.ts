@@ -5,6 +5,8 @@ import { plainText, shortened } from "./plain_text.ts";
 const MAX_CELL = 60;
 /** Columns whose end matters most: it has the cause. */
 const WHOLE: ReadonlySet<string> = new Set(["detail", "why"]);
+/** A list in place of whose row its own are shown: each of them has the fields of that row. */
+const SEVERAL = "windows";
 const NOTHING = "-";
 
 /** Formats the rows of a table, also page by page: its columns never get narrower. */
@@ -70,7 +72,11 @@ export function fieldText(record: JsonObject, name: string): string {
   return Object.hasOwn(record, name) ? valueText(record[name]) : NOTHING;
 }
 
-function tableLines(rows: readonly JsonObject[]): string[] {
+function tableLines(records: readonly JsonObject[]): string[] {
+  const rows = records.flatMap((record) => {
+    const several = Object.hasOwn(record, SEVERAL) ? record[SEVERAL] ?? NOTHING : NOTHING;
+    return isRecords(several) ? several : [record];
+  });
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   return new TableText(columns).lines(rows).map((line) => `  ${line}`);
 }

@@ -18,3 +18,15 @@ Deno.test("record text: objects are shown with their keys in the order of the re
     '  1  {"b":2,"0":[]}',
   ]);
 });
+
+Deno.test("record text: each of several windows is a row, in place of the one of them that limits", () => {
+  const one = { rule: "d.one", limit: 9, used: 1 };
+  const [minute, day] = [{ rule: "d.k", limit: 3, used: 2 }, { rule: "d.k", limit: 5, used: 4 }];
+  assertEquals(recordLines({ descriptors: [{ ...day, windows: [minute, day] }, one] }), [
+    "descriptors:",
+    "  rule   limit  used",
+    "  d.k    3      2",
+    "  d.k    5      4",
+    "  d.one  9      1",
+  ]);
+});
