@@ -20,6 +20,7 @@ import {
 import { acceptEvent, acceptExecution } from "../../src/webhooks/store/operations/accept.ts";
 import { createEventKey } from "../../src/webhooks/store/operations/events.ts";
 import type { WebhookStore } from "../../src/webhooks/store/store.ts";
+import { TABLES } from "../../src/webhooks/store/tables.ts";
 import { createTrigger } from "../../src/webhooks/store/operations/triggers.ts";
 
 type Value = string | number | Uint8Array | null;
@@ -37,15 +38,13 @@ const TEXTS = [
 ];
 /** Numbers at the ends of what is stored. */
 const NUMBERS = [0, 1, -1, 1_700_000_000_000, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
-const FLAGS = [
-  "enabled",
-  "manual",
-  "standard_webhooks",
-  "require_idempotency_key",
-  "cancel_requested",
-  "closed",
-  "is_reported",
-];
+/** The columns of flags; both databases keep them as small integers. */
+const FLAGS = Object.values(TABLES).flatMap(({ columns }) =>
+  Object.entries(columns).flatMap(([name, column]) => {
+    const type = typeof column === "string" ? column : column.type;
+    return type.startsWith("flag") ? [name] : [];
+  })
+);
 
 /** Options of a fill. */
 interface FillOptions {
