@@ -76,6 +76,7 @@ const FLAG_TYPES: Partial<Record<FieldType, FlagType>> = {
   headers: { value: "'NAME: VALUE'", repeated: true, read: readHeaders },
   filter: { value: "PATH=VALUE,...", repeated: true, read: readFilter },
   condition: { value: "PATH=VALUE,...", repeated: true, read: readFilter },
+  template: { value: "JSON", read: readJson },
   descriptors: { value: "KEY=VALUE,...", repeated: true, read: readDescriptors },
   object: { value: "JSON", read: readJson },
 };

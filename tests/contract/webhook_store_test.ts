@@ -9,6 +9,7 @@ import { CLAIM_CASES } from "./webhook_store_claim_cases.ts";
 import { DELIVERY_CASES } from "./webhook_store_delivery_cases.ts";
 import { EXECUTION_CASES } from "./webhook_store_execution_cases.ts";
 import { FILTER_CASES } from "./webhook_store_filter_cases.ts";
+import { FORM_CASES } from "./webhook_store_form_cases.ts";
 import { GROUP_CASES } from "./webhook_store_group_cases.ts";
 import { HEALTH_CASES } from "./webhook_store_health_cases.ts";
 import { LIMIT_CASES } from "./webhook_store_limit_cases.ts";
@@ -26,6 +27,7 @@ const CASES: StoreCases = {
   ...CLAIM_CASES,
   ...EXECUTION_CASES,
   ...FILTER_CASES,
+  ...FORM_CASES,
   ...GROUP_CASES,
   ...RECORD_CASES,
   ...PAUSE_CASES,

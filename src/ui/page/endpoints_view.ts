@@ -35,7 +35,7 @@ export const endpointsView = recordListView({
       look: "name",
       cell: ({ record }) => [
         code(textsOf(record, "events").join(" ")),
-        element("div", { class: "note" }, filterText(record)),
+        element("div", { class: "note" }, jsonText(record, "filter")),
       ],
     },
     "concurrency",
@@ -61,7 +61,8 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
     show: (endpoint, now) => {
       const timeoutMs = numberOf(endpoint, "timeoutMs");
       const overlapMs = numberOf(endpoint, "rotationOverlapMs");
-      const filter = filterText(endpoint);
+      const filter = jsonText(endpoint, "filter");
+      const templateText = jsonText(endpoint, "template");
       const own = {
         enabled: stateOf(endpoint, now),
         timeoutMs: timeoutMs === undefined ? "WEBHOOK_TIMEOUT" : tookText(timeoutMs),
@@ -69,6 +70,8 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
         standardWebhooks: undefined,
         rotationOverlapMs: overlapMs === undefined ? NOTHING : spanText(overlapMs),
         filter: filter === "" ? NOTHING : [code(filter)],
+        format: textOf(endpoint, "format") || NOTHING,
+        template: templateText === "" ? NOTHING : [code(templateText)],
         onGone: textOf(endpoint, "onGone") || NOTHING,
         attempts: attemptsOf(endpoint),
         secrets: secretOf(endpoint, now),
@@ -230,9 +233,9 @@ function rateTextOf(endpoint: Fields | undefined): string {
   return requestsPerUnit === undefined ? "" : `${requestsPerUnit}/${textOf(rate, "unit")}`;
 }
 
-/** The filter of an endpoint as JSON; empty for none. */
-function filterText(endpoint: Fields | undefined): string {
-  return JSON.stringify(endpoint?.["filter"]) ?? "";
+/** A filter or a template as JSON; empty for none. */
+function jsonText(endpoint: Fields, name: "filter" | "template"): string {
+  return JSON.stringify(endpoint[name]) ?? "";
 }
 
 /** Asks when a new secret becomes active, creates it and shows it. */

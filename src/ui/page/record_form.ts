@@ -26,7 +26,7 @@ type OwnField = Readonly<Partial<RecordField>> | readonly RecordField[];
 
 const WHOLE = { kind: "whole", parse: (text: string, name: string) => wholeIn(text, name) ?? null } as const;
 
-const CONDITIONS = {
+const OBJECT = {
   kind: "lines",
   parse: (text: string, name: string) => text.trim() === "" ? null : parseExact(objectIn(text, name)),
 } as const;
@@ -42,8 +42,9 @@ const INPUTS: Readonly<Partial<Record<Field["type"], Pick<RecordField, "kind" | 
   secret: { kind: "secret", parse: (text) => text },
   kinds: { parse: wordsIn },
   rate: { parse: rateIn },
-  filter: CONDITIONS,
-  condition: CONDITIONS,
+  filter: OBJECT,
+  condition: OBJECT,
+  template: OBJECT,
 };
 
 /** The fields of a record that can be set, for a record or for a new one. */

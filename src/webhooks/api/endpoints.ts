@@ -57,6 +57,7 @@ export const ENDPOINT_ROUTES: RoutesOf<typeof ENDPOINT_OPERATIONS> = {
 async function createEndpoint(call: RoutedCall) {
   const sent = call.fields(NEW);
   const { url, enabled } = sent;
+  checkForm(sent);
   await checkUrl(url, call);
   const now = call.clock.now();
   const { secret, row } = await newSecret(call, now);
@@ -89,6 +90,8 @@ async function editEndpoint(call: RoutedCall) {
   const { url, enabled } = sent;
   const now = clock.now();
   const current = await recordOf(call, now);
+  const { format = current.endpoint.format, template = current.endpoint.template } = sent;
+  checkForm({ format, template });
   if (url !== undefined) await checkUrl(url, call);
   const isCleared = headers === null || headers?.length === 0;
   const edit = { ...sent, headers: isCleared ? null : await sealedHeaders(headers, call) };
@@ -170,6 +173,12 @@ async function missedBy({ endpoint, statistics }: EndpointRecord, { store }: Rou
   const failedSince = Math.min(disabledAt, statistics.run.failingSince ?? now);
   const missed = await store.read(deliveries.missedDeliveries, { endpointId, failedSince, until: now });
   return { missed: missed.count, missedSince: timeTextIf(missed.since) };
+}
+
+/** A body has one form. */
+function checkForm({ format, template }: Pick<Sent<typeof CHANGE>, "format" | "template">): void {
+  if ((format ?? undefined) === undefined || (template ?? undefined) === undefined) return;
+  throw invalidField("template", "expected either format or template; set the other one to null");
 }
 
 async function checkUrl(url: string, { urlProblem }: AdministrationParts): Promise<void> {

@@ -15,6 +15,7 @@ import { callConditionProblem } from "../model/call_condition.ts";
 import type { ConditionProblem } from "../model/condition.ts";
 import { eventFilterProblem } from "../model/event_filter.ts";
 import { readTriggerLimit, triggerLimitJson } from "../model/limit_call.ts";
+import { bodyTemplateProblem } from "../model/delivery_body.ts";
 import { parseTemplate } from "../model/template.ts";
 import type { Field, Fields, FieldType, Sent } from "../resources/field.ts";
 import {
@@ -177,6 +178,11 @@ const READERS: Readonly<Partial<Record<FieldType, Reader>>> = {
   headers: readHeaders,
   filter: (value, place) => readConditions(value, place, eventFilterProblem),
   condition: (value, place) => readConditions(value, place, callConditionProblem),
+  template(value, place) {
+    const object = readObject(value, place);
+    refuse(place.name, bodyTemplateProblem(object));
+    return stringifyJson(object);
+  },
   limit(value, place) {
     readFields(readObject(value, place), place.field.fields ?? {}, { prefix: `${place.name}.` });
     // As it was sent, since an object would not keep the order of keys.

@@ -111,6 +111,7 @@ const SHAPES: Readonly<Record<FieldType, Shape>> = {
   rate: ({ of = "" }) => schemaOf(of),
   filter: ({ words }) => conditionSchema(words, FILTER_PATH),
   condition: ({ words }) => conditionSchema(words, TEMPLATE_PATH),
+  template: ({ words }) => openSchema(words),
   limit: ({ of = "" }) => schemaOf(of),
   descriptors: ({ words, max }) => {
     const descriptor: JsonSchema = {

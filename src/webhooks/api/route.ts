@@ -98,7 +98,7 @@ function shownValue({ type, fields = {} }: Field, value: unknown): unknown {
   return (value as readonly Record<string, unknown>[]).map((one) => shownRecord(fields, one));
 }
 
-const KEPT_AS_JSON: readonly Field["type"][] = ["filter", "condition", "limit", "json"];
+const KEPT_AS_JSON: readonly Field["type"][] = ["filter", "condition", "template", "limit", "json"];
 
 /** 204. */
 export const NO_CONTENT: WebhookAnswer = { status: 204, headers: {}, body: "" };

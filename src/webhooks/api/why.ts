@@ -28,6 +28,7 @@ const REASONS: Readonly<Record<FailureReason, string>> = {
   endpoint_deleted: "its endpoint was deleted",
   payload_erased: "the payload of its event was erased",
   backlog_full: "the backlog of its endpoint was full",
+  unrenderable: "its body could not be rendered from the template of its endpoint",
   rate_limited:
     "the rate limit of its endpoint delayed its retries until 24 hours after the first failure, and the last one failed",
 };

@@ -78,7 +78,8 @@ export async function makeAttempt(
     const outcome = outcomeOf(result, clock.now());
     await atAttempt("before", "write_back");
     const moment = { now: outcome.finishedAt, random: options.random(), manual, startedAt };
-    const end = { ...outcome, retryAfterMs: result.retryAfterMs };
+    const isUnrenderable = claimed.problem !== undefined;
+    const end = { ...outcome, retryAfterMs: result.retryAfterMs, isUnrenderable };
     const finished = { deliveryId: delivery.id, claimId, number, outcome };
     const change = changeAfter(claimed, end, moment, options);
     const isHeld = await writeBack({ ...finished, ...change }, options, lease.signal);
@@ -112,6 +113,7 @@ async function sent(
   options: AttemptOptions,
 ): Promise<SendResult> {
   const { sender, clock, wallClock = clock, atAttempt = () => {} } = options;
+  if (claimed.problem !== undefined) return { errorKind: "unsendable", error: claimed.problem };
   let request: OutgoingDelivery;
   try {
     const times = { now: clock.now(), sentAt: wallClock.now() };

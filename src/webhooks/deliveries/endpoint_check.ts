@@ -5,6 +5,7 @@ import { deliveryRequest, type Unsealer } from "./request.ts";
 import { eventBody } from "../model/event.ts";
 import { type ComparedEvent, subscriptionMismatch } from "../model/event_filter.ts";
 import { Dialler, type DialOptions, type DialTarget, targetOf } from "../../net/outbound/dial.ts";
+import { renderBody } from "../model/delivery_body.ts";
 import type { Delivery, Endpoint } from "../model/records.ts";
 import { certificateDate } from "../../net/tls_problem.ts";
 import type { DeliverySender } from "./sender.ts";
@@ -148,7 +149,13 @@ async function sendSample(endpoint: Endpoint, options: EndpointCheckOptions): Pr
     createdAt: now,
     slot: 0,
   };
-  const sample = { delivery, endpoint, body: eventBody(CHECK_KIND, "{}") };
+  const body = eventBody(CHECK_KIND, "{}");
+  const event = { id: delivery.eventId, kind: CHECK_KIND, createdAt: now, body };
+  const rendered = renderBody(endpoint, event);
+  // A template may require the data of its events.
+  const isRendered = rendered !== undefined && rendered.problem === undefined;
+  const sent = isRendered ? { form: rendered.form, body: rendered.body } : { body };
+  const sample = { delivery, endpoint, ...sent };
   const request = await deliveryRequest(sample, { ...options, now, sentAt: now });
   const begin = clock.elapsed();
   const { signal } = new AbortController();

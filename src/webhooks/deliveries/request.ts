@@ -1,3 +1,4 @@
+import { CONTENT_TYPES } from "../model/delivery_body.ts";
 import type { Sealed } from "../model/records.ts";
 import { signature, standardWebhooksHeaders } from "../model/signature.ts";
 import { signingSecrets } from "../model/signing_secrets.ts";
@@ -23,7 +24,7 @@ interface DeliveryRequestOptions {
 
 /** The request of an attempt: the stored bytes are signed and sent. Throws where the endpoint cannot sign. */
 export async function deliveryRequest(
-  { delivery, endpoint, body }: Pick<ClaimedDelivery, "delivery" | "endpoint" | "body">,
+  { delivery, endpoint, body, form }: Pick<ClaimedDelivery, "delivery" | "endpoint" | "body" | "form">,
   { secretBox, now, sentAt, version, timeoutMs }: DeliveryRequestOptions,
 ): Promise<OutgoingDelivery> {
   const [signing, ...others] = signingSecrets(endpoint, now);
@@ -52,7 +53,7 @@ export async function deliveryRequest(
     url: endpoint.url,
     headers: {
       ...JSON.parse(headers),
-      "content-type": "application/json",
+      "content-type": form === undefined ? "application/json" : CONTENT_TYPES[form],
       "user-agent": `Weir/${version}`,
       "x-svc-event": delivery.event,
       "x-svc-signature": ours,

@@ -51,8 +51,13 @@ const RETRIED_IMMEDIATELY: readonly AttemptErrorKind[] = [
 /** Statuses whose `Retry-After` counts. */
 const ASKING_TO_WAIT: readonly number[] = [429, 503];
 
-/** A finished attempt, and the wait that the receiver asked for. */
-export type AttemptEnd = AttemptOutcome & { readonly retryAfterMs?: number | undefined };
+/** A finished attempt. */
+export interface AttemptEnd extends AttemptOutcome {
+  /** The wait that the receiver asked for. */
+  readonly retryAfterMs?: number | undefined;
+  /** True if its body cannot be rendered: the delivery fails now, since its event stays the same. */
+  readonly isUnrenderable?: boolean | undefined;
+}
 
 /** The effect of an attempt on its delivery. */
 interface AfterAttempt {
@@ -104,6 +109,11 @@ function afterFailure(
 ): AfterAttempt {
   // Otherwise a clock that was set back would hold the delivery until it catches up; its schedule starts over now.
   const firstFailureAt = Math.min(delivery.firstFailureAt ?? now, now);
+  if (outcome.isUnrenderable === true) {
+    const { slot } = delivery;
+    const reason = "unrenderable";
+    return { change: { state: "failed", slot, firstFailureAt, finishedAt: now, reason }, failed: true };
+  }
   const isFirst = delivery.firstFailureAt === undefined;
   const { waitedMs = 0 } = delivery;
   // The rate limit of the endpoint delays the schedule, and uses no slot, but retries end after a day.

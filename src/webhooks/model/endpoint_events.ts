@@ -24,6 +24,7 @@ export const DELIVERY_FAILED_KIND = "delivery.failed";
 const REPORTED_REASONS: ReadonlySet<FailureReason> = new Set([
   "exhausted",
   "rate_limited",
+  "unrenderable",
   "endpoint_disabled",
 ]);
 

@@ -65,7 +65,12 @@ export function matchesKind(patterns: readonly string[], kind: string): boolean 
   });
 }
 
-/** The body of every delivery of an event: these bytes are stored, signed and sent. */
+/** The bytes of the payload in the body of an event. */
+export function payloadBytes(kind: string, body: Uint8Array): Uint8Array {
+  return body.subarray(eventBody(kind, "").length - 1, -1);
+}
+
+/** The body of every delivery of an event, unless its endpoint has another form: these bytes are stored, signed and sent. */
 export function eventBody(kind: string, dataJson: string): Uint8Array {
   return encoder.encode(`{"event":${JSON.stringify(kind)},"data":${dataJson}}`);
 }

@@ -8,7 +8,9 @@ import {
 import { JsonText } from "../../base/json_text.ts";
 
 /** The roots of template paths. */
-export type TemplateRoot = "input" | "steps" | "execution" | "env";
+export type TemplateRoot = "input" | "steps" | "execution" | "env" | EventRoot;
+/** Those of bodies of deliveries. */
+type EventRoot = "data" | "event" | "id" | "time";
 
 /** A path such as `steps.enrich.body.items[0]`. */
 export interface TemplatePath {
@@ -49,6 +51,8 @@ type ParsedTemplate =
   | { readonly template?: undefined; readonly problem: string };
 
 const ROOTS: readonly TemplateRoot[] = ["input", "steps", "execution", "env"];
+/** Roots that have no value themselves. */
+const NAMED_ROOTS: readonly TemplateRoot[] = ["steps", "execution", "env"];
 const MAX_KEYS = 64;
 /** Longest rendered text, in characters: each of its templates may be replaced by a whole input. */
 const MAX_TEXT_LENGTH = 16_777_216;
@@ -124,7 +128,7 @@ export function parsePath(text: string, roots: readonly TemplateRoot[]): Templat
     keys.push(key);
     if (keys.length > MAX_KEYS) return `the template '${shown}' has more than ${MAX_KEYS} names; use fewer`;
   }
-  if (root !== "input" && keys.length === 0) {
+  if (NAMED_ROOTS.includes(root) && keys.length === 0) {
     return `the template '${shown}' has no name; write '${root}.' and a name`;
   }
   return { text, root, keys };

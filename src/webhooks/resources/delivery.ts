@@ -72,6 +72,7 @@ export const STORED_DELIVERY = {
       "payload_erased",
       "backlog_full",
       "rate_limited",
+      "unrenderable",
     ],
     words: "Reason of the permanent failure.",
     shown: "sometimes",

@@ -183,6 +183,31 @@ export const ENDPOINT_FIELDS = {
     label: "Rotation overlap",
     hint: "86400000 for a day; one secret signs at a time when empty",
   },
+  format: {
+    type: "choice",
+    choices: ["cloudevents"],
+    words:
+      "Form of the body: `cloudevents` for CloudEvents 1.0 in the structured mode; if absent, `event` and `data`, or the template.",
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    help: "form of the body instead of event and data: cloudevents",
+    clear: ["no-format", "send event and data"],
+    label: "Format",
+    hint: "cloudevents for CloudEvents 1.0; otherwise event and data, or the template",
+  },
+  template: {
+    type: "template",
+    words:
+      'Template of the body, such as `{"text":"Order {{ data.id }}"}`, instead of `format`; if absent, there is none.',
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    help: "template of the body, a JSON object with values such as {{ data.id }} and {{ event }}",
+    clear: ["no-template", "remove the template"],
+    label: "Template",
+    hint: 'A JSON object, such as {"text": "Order {{ data.id }}"}; none when empty',
+  },
   onGone: {
     type: "choice",
     choices: ["disable"],

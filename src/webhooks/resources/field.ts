@@ -2,7 +2,7 @@ import type { JsonObject } from "../../base/exact_json.ts";
 
 type TextType = "text" | "url" | "header" | "secret" | "choice" | "id" | "kind" | KeptAsJson;
 /** Values that records keep as JSON. */
-type KeptAsJson = "filter" | "condition" | "limit" | "json";
+type KeptAsJson = "filter" | "condition" | "template" | "limit" | "json";
 /** People write `milliseconds`, `seconds` and `delay` as durations, and `moment` as a time or a duration before now. */
 type NumberType = "integer" | "share" | "milliseconds" | "seconds" | "delay" | "time" | "moment";
 /** `kinds` are kinds of events, prefixes and `*`. */

@@ -112,7 +112,7 @@ export const RECORDS = {
   eventKeys: new RecordTable<EventKey>("event_key"),
   idempotencyKeys: new RecordTable<IdempotencyRow>("idempotency"),
   events: new RecordTable<WebhookEvent>("event"),
-  deliveries: new RecordTable<Delivery>("delivery", ["claim_resend_at", "attempts"]),
+  deliveries: new RecordTable<Delivery>("delivery", ["claim_resend_at", "attempts", "form"]),
   attempts: new RecordTable<Attempt>("attempt", ["delivery_seq"]),
   executions: new RecordTable<Execution>("execution", ["voids"], { trigger_event: "event" }),
   steps: new RecordTable<ExecutionStep>("execution_step", ["execution_seq"], {

@@ -1,4 +1,5 @@
 import type { AuditEntry, Delivery, DeliveryState, Endpoint, ExecutionStatus } from "../model/records.ts";
+import type { BodyForm } from "../model/delivery_body.ts";
 import type { DeliveryPause } from "./pause.ts";
 import type { Work } from "./work.ts";
 
@@ -81,8 +82,12 @@ export interface ClaimedDelivery {
   readonly startedAt: number;
   /** True if it was resent by hand, which leaves its schedule unchanged. */
   readonly manual: boolean;
-  /** The body of the event. */
+  /** As it is sent; empty where it cannot be rendered. */
   readonly body: Uint8Array;
+  /** The form of the body, if it is not that of its event. */
+  readonly form?: BodyForm | undefined;
+  /** Why the body cannot be rendered. */
+  readonly problem?: string | undefined;
   readonly endpoint: Endpoint;
 }
 

@@ -2,7 +2,7 @@ import type { Column, Table } from "./table.ts";
 import type { Sql } from "./work.ts";
 
 const ID: Column = { type: "text", isUnique: true };
-
+const DELIVERY_SEQ: Column = { type: "number", references: "delivery (seq) ON DELETE CASCADE" };
 const UNCLAIMED_DUE_AT = "CASE WHEN claim_id IS NULL THEN due_at END";
 const ABSENT_TIMES = "WHEN claim_id IS NOT NULL THEN NULL WHEN due_at IS NULL THEN resend_at " +
   "WHEN resend_at IS NULL THEN due_at";
@@ -37,6 +37,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       data_filter: { type: "text?", since: 4 },
       rotation_overlap_ms: { type: "number?", since: 5 },
       on_gone: { type: "text?", since: 5 },
+      format: { type: "text?", since: 5 },
+      template: { type: "text?", since: 5 },
       rate_limit: { type: "json?", since: 5 },
       // Of its bucket; with the time of its next attempt if it is empty.
       rate_state: { type: "text?", since: 5 },
@@ -182,6 +184,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       claim_resend_at: "number?",
       attempts: "number",
       waited_ms: { type: "number?", since: 5 },
+      // Of its row in `delivery_body`; '' before it could be rendered. NULL if it is sent with the body of its event.
+      form: { type: "text?", since: 5 },
       // When it may be claimed; NULL while it is claimed or ended, so that the index has open deliveries only.
       next_at: { type: "number?", generated: NEXT_AT },
     },
@@ -201,9 +205,16 @@ export const TABLES: Readonly<Record<string, Table>> = {
       delivery_finished: { on: ["finished_at"], where: "finished_at IS NOT NULL" },
     },
   },
+  // Bodies in other forms than those of their events, apart since lists read whole deliveries.
+  delivery_body: {
+    columns: { delivery_seq: DELIVERY_SEQ, body: "bytes" },
+    key: ["delivery_seq"],
+    sqliteKey: "clustered",
+    since: 5,
+  },
   attempt: {
     columns: {
-      delivery_seq: { type: "number", references: "delivery (seq) ON DELETE CASCADE" },
+      delivery_seq: DELIVERY_SEQ,
       number: "number",
       started_at: "number",
       finished_at: "number?",
@@ -303,10 +314,7 @@ export const TABLES: Readonly<Record<string, Table>> = {
       object: "text",
       details: "json",
     },
-    indexes: {
-      audit_at: { on: ["at"], isOrdered: true },
-      audit_action: { on: ["action"], isOrdered: true },
-    },
+    indexes: { audit_at: { on: ["at"], isOrdered: true }, audit_action: { on: ["action"], isOrdered: true } },
   },
   // What the removal of endpoints, payloads and triggers has left to do.
   removal: { columns: { seq: "sequence", kind: "text", id: "text", position: "number" }, since: 2 },

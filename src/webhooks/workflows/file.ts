@@ -163,6 +163,8 @@ class StepsReader {
         return this.#before.length === 0
           ? "reads a step, but this one is the first"
           : `reads an unknown step; those before this one are ${this.#before.map(shown).join(", ")}`;
+      default:
+        return undefined;
     }
   }
 }

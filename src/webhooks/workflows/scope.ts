@@ -51,6 +51,8 @@ export class WorkflowScope implements TemplateScope {
       }
       case "env":
         return name !== undefined && Object.hasOwn(this.#env, name) ? this.#env[name] : undefined;
+      default:
+        return undefined;
     }
   }
 

@@ -37,6 +37,10 @@ const CALLS: Readonly<Record<string, string>> = {
     '"rotationOverlapMs":86400000,"onGone":"disable"}',
   [`endpoints edit ${ID} --no-rate-limit --no-rotation-overlap --no-on-gone`]:
     `PATCH /endpoints/${ID} {"rateLimit":null,"rotationOverlapMs":null,"onGone":null}`,
+  [`endpoints add https://shop.example/ --template '{"a": "{{ event }}", "n": 1.10}'`]:
+    'POST /endpoints {"url":"https://shop.example/","template":{"a":"{{ event }}","n":1.10}}',
+  [`endpoints edit ${ID} --no-template --format cloudevents`]:
+    `PATCH /endpoints/${ID} {"format":"cloudevents","template":null}`,
   [`endpoints check ${ID} --event order.paid --data {"customer":{"id":12345678901234567890}}`]:
     `POST /endpoints/${ID}/check {"event":"order.paid","data":{"customer":{"id":12345678901234567890}}}`,
   [`endpoints check ${ID}`]: `POST /endpoints/${ID}/check`,

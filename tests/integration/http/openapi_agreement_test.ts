@@ -127,6 +127,7 @@ const VALUES: readonly unknown[] = [
 ];
 /** Refusals by the state of a record or by another field, which no schema of a field can describe. */
 const BY_STATE = [
+  "a path begins with 'data'",
   "{time} requires",
   "{id} requires",
   "{url} requires",

@@ -93,6 +93,7 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
     rotationOverlapMs: 86_400_000,
     rateLimit: { unit: "second", requestsPerUnit: 100_000 },
     onGone: "disable",
+    template: { text: "{{ data.x | default: 1 }}", list: [1.5, null] },
     events: ["agent.*"],
     standardWebhooks: true,
   };
@@ -122,8 +123,11 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
       rotationOverlapMs: null,
       rateLimit: null,
       onGone: null,
+      template: null,
+      format: "cloudevents",
     },
   });
+  await service.call("updateEndpoint", { path, body: { format: null } });
   await service.call("rotateEndpointSecret", { path });
   for (let count = 2; count < 8; count++) {
     await service.call("rotateEndpointSecret", { path, body: { activeIn: "1h" } });

@@ -80,11 +80,12 @@ async function rate({ weir, opened, page, dialog }: PageBed): Promise<void> {
     await dialog.getByLabel("Rate limit").fill(text);
     await dialog.getByLabel("Rotation overlap").fill(overlap);
     await dialog.getByLabel("On status 410").selectOption(onGone);
+    await dialog.getByLabel("Template").fill(onGone && '{"text": "{{ event }}", "n": 1.10}');
     await save.click();
   };
   const found = async () => {
-    const { rateLimit, rotationOverlapMs, onGone } = await weir.api(`/endpoints/${id}`);
-    return [rateLimit, rotationOverlapMs, onGone];
+    const { rateLimit, rotationOverlapMs, onGone, template } = await weir.api(`/endpoints/${id}`);
+    return [rateLimit, rotationOverlapMs, onGone, template];
   };
   await edit("fast", "");
   await dialog.getByText('Invalid rate "fast": expected a number and a unit such as 10/second').waitFor();
@@ -94,13 +95,17 @@ async function rate({ weir, opened, page, dialog }: PageBed): Promise<void> {
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await edit("10/second", "86400000", "disable");
   await dialog.waitFor({ state: "detached" });
-  assertEquals(await found(), [{ unit: "second", requestsPerUnit: 10 }, 86_400_000, "disable"]);
+  assertEquals(await found(), [{ unit: "second", requestsPerUnit: 10 }, 86_400_000, "disable", {
+    text: "{{ event }}",
+    n: 1.1,
+  }]);
   await opened.value(`location.hash = "endpoints/${id}"`);
   await opened.sees("10/second");
   await opened.sees("1 d");
+  await opened.sees("{{ event }}");
   await edit("", "");
   await dialog.waitFor({ state: "detached" });
-  assertEquals(await found(), [undefined, undefined, undefined]);
+  assertEquals(await found(), [undefined, undefined, undefined, undefined]);
 }
 
 async function secrets({ weir, opened, page }: PageBed): Promise<void> {

@@ -231,6 +231,7 @@ async function endedWith(
     url: receiver.url,
     rotationOverlapMs: HOUR,
     rateLimit: { unit: "hour", requestsPerUnit: 100 },
+    format: "cloudevents",
   });
   assertEquals([edited.url, edited["rotationOverlapMs"]], [receiver.url, HOUR]);
   service.start();

@@ -1,6 +1,7 @@
 import { claiming } from "../claiming.ts";
 import { saveWaits, takeRates } from "./endpoint_rates.ts";
 import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "./delivery_claims.ts";
+import { sentBodies } from "./delivery_bodies.ts";
 import { endpointsOf } from "./endpoints.ts";
 import { NOT_PAUSED } from "../pause.ts";
 import { bytes, integer, text } from "../rows.ts";
@@ -97,15 +98,16 @@ function* claimRows(
   const named = new Set(claimed.map((row) => text(row, "endpoint_id")));
   const read = yield* endpointsOf(endpointRows.filter((row) => named.has(text(row, "id"))));
   const endpoints = new Map(read.map((one) => [one.id, one]));
+  const sent = yield* sentBodies(claimed, bodies, endpoints);
   const claims = new Map<number, ClaimedDelivery>();
   const waits = new Map<number, number>();
   for (const row of claimed) {
     const endpoint = endpoints.get(text(row, "endpoint_id"));
-    const body = bodies.get(text(row, "event_id"));
+    const body = sent.get(row);
     if (body === undefined) yield* failWithoutPayload(row, { now, logger });
     else if (endpoint !== undefined) {
       const seq = integer(row, "seq");
-      const claim = claimedDeliveryOf(row, { endpoint, now, body });
+      const claim = claimedDeliveryOf(row, { endpoint, now, ...body });
       const waited = claim.delivery.state === "retrying" && !claim.manual ? waitedMs.get(seq) ?? 0 : 0;
       claims.set(seq, waited > 0 ? afterWait(claim, waited) : claim);
       if (waited > 0) waits.set(seq, waited);

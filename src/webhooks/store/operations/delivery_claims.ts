@@ -24,7 +24,9 @@ export interface LoggedClaimOptions extends ClaimOptions {
 /** The claimed delivery of a row. */
 export function claimedDeliveryOf(
   row: Row,
-  { now, ...parts }: { readonly now: number } & Pick<ClaimedDelivery, "endpoint" | "body">,
+  { now, ...parts }:
+    & { readonly now: number }
+    & Pick<ClaimedDelivery, "endpoint" | "body" | "form" | "problem">,
 ): ClaimedDelivery {
   const delivery = RECORDS.deliveries.read(row);
   const manual = delivery.dueAt === undefined || delivery.dueAt > now;

@@ -38,6 +38,10 @@ export function* erasePayload(
     "UPDATE attempt SET response = NULL WHERE delivery_seq IN (SELECT seq FROM delivery WHERE event_id = ?)",
     id,
   );
+  yield* run(
+    "DELETE FROM delivery_body WHERE delivery_seq IN (SELECT seq FROM delivery WHERE event_id = ?)",
+    id,
+  );
   yield* addAudit(audit);
   yield* beginRemoval("payload", id, options);
   return true;

@@ -81,6 +81,10 @@ Deno.test("endpoints: a refusal names the field, also inside of a list or an obj
     [{ rateLimit: { unit: "day", requestsPerUnit: 1, burst: 1 } }, "rateLimit.burst"],
     [{ rotationOverlapMs: 0 }, "rotationOverlapMs"],
     [{ onGone: "retry" }, "onGone"],
+    [{ format: "xml" }, "format"],
+    [{ template: "{{ event }}" }, "template"],
+    [{ template: { a: "{{ input.x }}" } }, "template"],
+    [{ template: {}, format: "cloudevents" }, "template"],
     [{ events: ["Workflow.*"] }, "events[0]"],
     [{ secret: "whsec_mine" }, "secret"],
   ];

@@ -1,0 +1,85 @@
+import { type BodyForm, renderBody } from "../../model/delivery_body.ts";
+import type { Endpoint } from "../../model/records.ts";
+import { settingEach } from "../claiming.ts";
+import { bytes, integer, text } from "../rows.ts";
+import type { ClaimedDelivery } from "../store.ts";
+import { all, postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "../work.ts";
+
+/** The body of a delivery as it is sent. */
+type SentBody = Pick<ClaimedDelivery, "body" | "form" | "problem">;
+
+const STORED = sql((d) => `SELECT delivery_seq, body FROM delivery_body WHERE ${d.among("delivery_seq")}`);
+const SAVE = "ON CONFLICT (delivery_seq) DO UPDATE SET body = excluded.body";
+const SAVE_ONE = sqliteOnly(`INSERT INTO delivery_body (delivery_seq, body) VALUES (?, ?) ${SAVE}`);
+const SAVE_MANY = postgresOnly(`
+  INSERT INTO delivery_body (delivery_seq, body)
+  SELECT seq, body FROM unnest(CAST(? AS BIGINT[]), CAST(? AS BYTEA[])) AS given (seq, body) ${SAVE}`);
+const SET_FORMS = settingEach("delivery", { name: "seq", type: "BIGINT" }, { form: { type: "TEXT" } });
+/** The form of a delivery whose body could not be rendered: its next attempt renders it again. */
+const UNRENDERED = "";
+const EMPTY = new Uint8Array();
+
+/**
+ * The bodies of claimed deliveries: those of their events, or in the form of their endpoints. The first attempt renders
+ * and stores it, so that later ones send the same bytes, also after a change of the endpoint. Absent without a payload.
+ */
+export function* sentBodies(
+  claimed: readonly Row[],
+  bodies: ReadonlyMap<string, Uint8Array>,
+  endpoints: ReadonlyMap<string, Endpoint>,
+): Work<ReadonlyMap<Row, SentBody>> {
+  const stored = yield* storedBodies(claimed);
+  const sent = new Map<Row, SentBody>();
+  const forms = new Map<number, string | null>();
+  const rendered: [seq: number, body: Uint8Array][] = [];
+  for (const row of claimed) {
+    const eventBody = bodies.get(text(row, "event_id"));
+    const endpoint = endpoints.get(text(row, "endpoint_id"));
+    if (eventBody === undefined || endpoint === undefined) continue;
+    const seq = integer(row, "seq");
+    const before = row["form"] as BodyForm | typeof UNRENDERED | null;
+    const isNew = integer(row, "attempts") === 1 || before === UNRENDERED;
+    if (!isNew) {
+      const body = stored.get(seq);
+      sent.set(row, body === undefined || !before ? { body: eventBody } : { body, form: before });
+      continue;
+    }
+    const { form, problem, body = EMPTY } = renderedOf(row, endpoint, eventBody);
+    sent.set(row, problem !== undefined ? { body, problem } : form === undefined ? { body } : { body, form });
+    const after = problem === undefined ? form ?? null : UNRENDERED;
+    if (after !== before) forms.set(seq, after);
+    if (problem === undefined && form !== undefined) rendered.push([seq, body]);
+  }
+  yield* save(forms, rendered);
+  return sent;
+}
+
+function renderedOf(row: Row, endpoint: Endpoint, body: Uint8Array) {
+  const event = {
+    id: text(row, "event_id"),
+    kind: text(row, "event"),
+    createdAt: integer(row, "created_at"),
+    body,
+  };
+  const result: Partial<SentBody> = renderBody(endpoint, event) ?? { body };
+  return result;
+}
+
+function* storedBodies(claimed: readonly Row[]): Work<ReadonlyMap<number, Uint8Array>> {
+  const seqs = claimed.filter((row) => row["form"] !== null && row["form"] !== UNRENDERED)
+    .map((row) => integer(row, "seq"));
+  if (seqs.length === 0) return new Map();
+  const rows = yield* all(STORED, seqs);
+  return new Map(rows.map((row) => [integer(row, "delivery_seq"), bytes(row, "body")]));
+}
+
+function* save(
+  forms: ReadonlyMap<number, string | null>,
+  rendered: readonly (readonly [seq: number, body: Uint8Array])[],
+): Work<void> {
+  if (forms.size > 0) yield* run(SET_FORMS, [...forms.values()], [...forms.keys()]);
+  if (rendered.length === 0) return;
+  // Each database skips the statement of the other.
+  yield* run(SAVE_MANY, rendered.map(([seq]) => seq), rendered.map(([, body]) => body));
+  for (const [seq, body] of rendered) yield* run(SAVE_ONE, seq, body);
+}
