@@ -282,3 +282,25 @@ testRedis(
     assertEquals(Number(shown.at(-1)) <= 3, true);
   },
 );
+
+Deno.test({
+  ...needs(["redis-server"], "kv scripts: a refused hit looks up few places, however many its name has"),
+  async fn() {
+    await using server = await startRedis();
+    const limit = limitBytes({ kind: "leases", limit: 150, leaseUs: 60_000_000 });
+    const take = (holder: string, addend: number): RedisCommand => {
+      return ["EVAL", LEASES_SCRIPT, "1", "k", "90", limit, `${addend}`, holder];
+    };
+    const replies = await redisCommands(
+      [take("most", 100), take("most", 0), take("less", 50), ["CONFIG", "RESETSTAT"]],
+      { port: server.port },
+    );
+    assertEquals(replies.slice(0, 3).map((reply) => String(reply).split("\n").slice(0, 3).join(" ")), [
+      ...["1 100 0", "0 100 0", "1 150 0"],
+    ]);
+    const refused = Array.from({ length: 20 }, (_, index) => take(index % 2 === 0 ? "most" : "less", 1));
+    const stats = String((await redisCommands([...refused, ["INFO", "commandstats"]], server)).at(-1));
+    const lookedUp = Number(/cmdstat_zscore:calls=(\d+)/.exec(stats)?.[1]);
+    assertEquals(lookedUp <= 2 * refused.length, true, `${lookedUp} places`);
+  },
+});

@@ -4,7 +4,7 @@ import { MAX_PLACES_OF_HOLDER } from "../../../ratelimit/algorithms/leases.ts";
  * `Leases.take` of the core, number by number. The sorted set has a member for each place, with the end of its lease in
  * microseconds as score. The name of a member is its number among the places of its holder, of which the newest is 1, and
  * the holder: they end from the highest number on. A call removes up to 1,000 places whose lease is over, and does not
- * count the others. Arguments: expiry in seconds, the limit as doubles (limit, lease in microseconds), and for each
+ * count the others. Of a name that gets no place, two members are looked up, whatever it has. Arguments: expiry in seconds, the limit as doubles (limit, lease in microseconds), and for each
  * addend its holder.
  */
 export const LEASES_SCRIPT = `
@@ -46,6 +46,11 @@ for arg = 3, #ARGV, 2 do
     if not stored or tonumber(stored) <= now then break end
     held = held + 1
     ends[held] = tonumber(stored)
+    if held == 1 and hits >= 0 then
+      local oldest = redis.call('ZSCORE', key, most .. ':' .. holder)
+      if oldest and tonumber(oldest) > now then held, ends[most] = most, tonumber(oldest)
+      elseif used >= limit then break end
+    end
   end
   if hits < 0 then
     local left = math.max(0, held + hits)
