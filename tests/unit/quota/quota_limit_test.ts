@@ -33,6 +33,15 @@ const CASES: readonly (readonly [string, QuotaLimit, QuotaLimit])[] = [
     { kind: "rate", perSecond: 1, burst: 2_678_400, isPerSecond: false },
     { kind: "allow", shadowPerSecond: 1 },
   ],
+  // The lowest rate is that of one window, and the lowest burst that of another.
+  [
+    "rate_limits: [{unit: second, requests_per_unit: 5}, {unit: minute, requests_per_unit: 30}]",
+    { kind: "rate", perSecond: 0.5, burst: 5, isPerSecond: false },
+    { kind: "allow", shadowPerSecond: 0.5 },
+  ],
+  ["rate_limits: [{unit: second, requests_per_unit: 5}, {unit: day, requests_per_unit: 0}]", {
+    kind: "deny",
+  }, { kind: "allow", shadowPerSecond: 0 }],
   ["rate_limit: {algorithm: concurrency, max_in_flight: 5, lease: 1m}", { kind: "impossible" }, FREE],
 ];
 
