@@ -73,6 +73,7 @@ const FLAG_TYPES: Partial<Record<FieldType, FlagType>> = {
   delay: { value: "DURATION", read: readDurationText },
   kind: { value: "KIND" },
   kinds: { value: "KIND", repeated: true, read: readTexts },
+  texts: { value: "TEXT", repeated: true, read: readTexts },
   headers: { value: "'NAME: VALUE'", repeated: true, read: readHeaders },
   filter: { value: "PATH=VALUE,...", repeated: true, read: readFilter },
   condition: { value: "PATH=VALUE,...", repeated: true, read: readFilter },

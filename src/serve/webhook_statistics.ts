@@ -62,9 +62,10 @@ export class WebhookStatistics {
   }
 
   /** Counts an answer to a call of a trigger. */
-  noteTrigger({ status, headers, isChallenge }: WebhookAnswer): void {
+  noteTrigger({ status, headers, isChallenge, isAccepted }: WebhookAnswer): void {
     const isReplay = headers["idempotency-replayed"] !== undefined;
-    const answered = isChallenge === true ? "challenge" : TRIGGER_RESULTS[status] ?? "failed";
+    const byStatus = TRIGGER_RESULTS[isAccepted === true ? 202 : status] ?? "failed";
+    const answered = isChallenge === true ? "challenge" : byStatus;
     const result = isReplay ? "replayed" : answered;
     const name = `triggers.${result}`;
     this.#triggers.set(name, (this.#triggers.get(name) ?? 0) + 1);

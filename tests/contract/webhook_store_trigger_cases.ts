@@ -35,14 +35,15 @@ export const SIGNED_TRIGGER_CASES: StoreCases = {
     const full = signedTrigger({ secrets: [triggerSecret(), triggerSecret({ createdAt: NOW + 1 })] });
     const bare = signedTrigger({ verify: { scheme: "github" }, when: '{"execution.event":["push"]}' });
     const keyed = trigger();
-    for (const added of [full, bare, keyed]) {
+    const passing = trigger({ accept: ["form", "text"], answer: 200, passHeaders: ["X-Topic"] });
+    for (const added of [full, bare, keyed, passing]) {
       assertEquals(await store.write(createTrigger, added, audit()), true);
       assertEquals(await store.read(findTrigger, added.id), added);
     }
     for (const one of [full, bare]) assertEquals(await store.read(findSignedTrigger, one.name), one);
     assertEquals(await store.read(findSignedTrigger, keyed.name), undefined);
     assertEquals(await store.read(findSignedTrigger, newId()), undefined);
-    assertEquals((await store.read(listTriggers, { limit: 9 })).items, [keyed, bare, full]);
+    assertEquals((await store.read(listTriggers, { limit: 9 })).items, [passing, keyed, bare, full]);
   },
 
   "of three secrets of a trigger the oldest goes, and all may be revoked": async (store) => {
@@ -104,9 +105,12 @@ export const SIGNED_TRIGGER_CASES: StoreCases = {
 
   "an execution names the one that it runs again, alone, in a group, and audited": async (store) => {
     await store.saveVersion();
-    const origin = execution({ event: "push" });
+    const headers = '{"x-topic":"a"}';
+    const origin = execution({ event: "push", headers });
     await store.write(acceptExecution, origin, { now: NOW });
-    const [alone, grouped, audited] = [1, 2, 3].map(() => execution({ rerunOf: origin.id, event: "push" }));
+    const [alone, grouped, audited] = [1, 2, 3].map(() =>
+      execution({ rerunOf: origin.id, event: "push", headers })
+    );
     assert(alone !== undefined && grouped !== undefined && audited !== undefined);
     await store.write(acceptExecution, alone, { now: NOW });
     await Promise.all([grouped, execution()].map((one) => store.write(acceptExecution, one, { now: NOW })));
@@ -119,7 +123,7 @@ export const SIGNED_TRIGGER_CASES: StoreCases = {
     assertEquals((await store.write(acceptAuditedExecution, other, options)).kind, "replayed");
     for (const { id, event } of [alone, grouped, audited]) {
       const found = (await store.read(findExecution, id))?.execution;
-      assertEquals([found?.rerunOf, found?.event], [origin.id, event]);
+      assertEquals([found?.rerunOf, found?.event, found?.headers], [origin.id, event, headers]);
     }
     assertEquals((await store.read(findExecution, origin.id))?.execution.rerunOf, undefined);
     assertEquals(await store.auditLog(), [`execution.rerun execution:${origin.id}`]);

@@ -46,8 +46,11 @@ const REFUSED: WebhookAnswer = {
 /** Lets in who shows `key`, and keeps what it is asked. */
 export class CallsDouble implements WebhookCalls {
   readonly asked: unknown[] = [];
+  /** The headers of the last call of a trigger. */
+  headers: TriggerCall["headers"];
 
-  acceptTrigger({ requestId: _, keyHash, ...call }: TriggerCall) {
+  acceptTrigger({ requestId: _, keyHash, headers, ...call }: TriggerCall) {
+    this.headers = headers;
     this.asked.push(["trigger", keyHash === KEY_HASH, call]);
     return Promise.resolve(keyHash === KEY_HASH ? answerOf(call) : REFUSED);
   }

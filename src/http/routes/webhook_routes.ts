@@ -4,6 +4,7 @@ import {
   type WebhookAnswer,
   type WebhookCalls,
 } from "../../webhooks/api/calls.ts";
+import { bodyKindOf, isCredentialHeader } from "../../webhooks/api/call_input.ts";
 import {
   idempotencyKeyRefusal,
   repeatedKeyProblem,
@@ -101,8 +102,12 @@ async function callTrigger(
   const token = bearerTokenOf(request);
   if (token !== undefined) {
     const keyHash = tokenHash(token);
-    return await accept(call, options, (content) => {
-      return options.calls.acceptTrigger({ ...caller, keyHash, ...content });
+    const { value: contentType } = singleHeader(request, "content-type");
+    const isOther = !isJson(request) && bodyKindOf(contentType) !== undefined;
+    const type = isOther ? { contentType } : {};
+    const headers = [...request.headers].filter(([name]) => !isCredentialHeader(name, undefined));
+    return await accept(call, { ...options, isOther }, (content) => {
+      return options.calls.acceptTrigger({ ...caller, keyHash, headers, ...type, ...content });
     });
   }
   // Whether the trigger exists, and is called with signatures, must not show before the signature is known.
@@ -159,12 +164,14 @@ async function administer(call: Call, options: WebhookRouteOptions): Promise<Web
 /** One round trip to the service, but for a body that is or may become large: only a known caller may send it. */
 async function accept(
   call: Call,
-  options: WebhookRouteOptions,
+  options: WebhookRouteOptions & { readonly isOther?: boolean },
   ask: (content: CallContent) => Promise<WebhookAnswer>,
 ): Promise<WebhookAnswer> {
   const { headers } = call.request;
   const length = headers.get("content-length");
-  const isSmall = length !== null && Number(length) <= SMALL_BODY_BYTES && !headers.has("content-encoding");
+  // The trigger decides on the type first.
+  const isSmall = options.isOther !== true && length !== null && Number(length) <= SMALL_BODY_BYTES &&
+    !headers.has("content-encoding");
   if (!isSmall) {
     const answer = await ask({});
     if (answer.status !== CONTINUE.status) return answer;
@@ -176,9 +183,9 @@ async function accept(
 /** The body and the key of a call; checks media type, size, syntax of the key and text, in this order. */
 async function contentOf(
   request: Request,
-  options: WebhookRouteOptions,
+  options: WebhookRouteOptions & { readonly isOther?: boolean },
 ): Promise<WebhookProblem | CallContent> {
-  if (!isJson(request)) return WRONG_TYPE;
+  if (!isJson(request) && options.isOther !== true) return WRONG_TYPE;
   const body = await readApiBody(request, options);
   const isCut = typeof body !== "string" && body.kind !== "malformed";
   if (isCut) return apiProblem(body);

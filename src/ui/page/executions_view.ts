@@ -58,6 +58,7 @@ function openExecution(parts: PageParts, id: string): OpenedView {
           ? undefined
           : panel("Current step", facts(currentStepOf(fieldsOf(one["currentStep"]), now))),
         panel("Steps", ...stepsOf(one, now)),
+        one["headers"] === undefined ? undefined : panel("Headers", jsonBlock("Headers", one["headers"])),
         panel("Input", jsonBlock("Input", one["input"])),
         one["output"] === undefined ? undefined : panel("Output", jsonBlock("Output", one["output"])),
       ];

@@ -34,6 +34,7 @@ const FORMAT_OF: Readonly<Partial<Record<Field["type"], FormatName>>> = {
   url: "code",
   kind: "code",
   kinds: "codes",
+  texts: "codes",
   text: "prose",
   choice: "badge",
   flag: "switch",

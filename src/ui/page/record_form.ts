@@ -41,6 +41,7 @@ const INPUTS: Readonly<Partial<Record<Field["type"], Pick<RecordField, "kind" | 
   moment: { kind: "moment", parse: momentIn },
   secret: { kind: "secret", parse: (text) => text },
   kinds: { parse: wordsIn },
+  texts: { parse: (text) => text.trim() === "" ? null : wordsIn(text) },
   rate: { parse: rateIn },
   filter: OBJECT,
   condition: OBJECT,

@@ -1,6 +1,6 @@
 import { acceptedAnswer, AcceptOnce, type AcceptOnceOptions } from "./idempotency.ts";
-import { bodyText, isJsonType } from "../../base/body_text.ts";
-import { bodyHash, type JsonObject } from "../../base/exact_json.ts";
+import { bodyText } from "../../base/body_text.ts";
+import { bodyHash, byteLength, type JsonObject } from "../../base/exact_json.ts";
 import { TurnMemo } from "../../base/turn.ts";
 import { jsonObjectOf } from "./field_reader.ts";
 import {
@@ -15,6 +15,7 @@ import {
   WRONG_TYPE,
 } from "./problem.ts";
 import { callConditionHolds } from "../model/call_condition.ts";
+import { bodyKindOf, inputOfBody, isKindAccepted, passedHeaders } from "./call_input.ts";
 import type { AuditEntry, Execution, Trigger, WorkflowVersion } from "../model/records.ts";
 import {
   CONTINUE,
@@ -47,6 +48,8 @@ interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOptions {
   readonly workflows: { current(name: string): { readonly version: WorkflowVersion } | undefined };
   /** Asks the decision service. */
   readonly limit: LimitCall;
+  /** Largest input; any when absent. */
+  readonly maxBodyBytes?: number | undefined;
   /** Lets a new execution be written, with a claim if it begins immediately. */
   readonly acceptExecution: (
     execution: NewExecution,
@@ -63,6 +66,7 @@ interface AdmittedCall {
   readonly audit?: ((executionId: string) => AuditEntry) | undefined;
   /** The kind of event that the provider named. */
   readonly event?: string | undefined;
+  readonly headers?: CallHeaders | undefined;
 }
 
 /** An admitted call whose key may be a part of the input. */
@@ -70,6 +74,7 @@ interface KeyedCall {
   readonly body: string;
   readonly audit?: AdmittedCall["audit"];
   readonly event?: string | undefined;
+  readonly headers?: CallHeaders | undefined;
   readonly keyOf: (input: JsonObject) => string | undefined;
 }
 
@@ -97,9 +102,11 @@ export class TriggerAcceptor {
   /** Answers a call with a key, after the commit. */
   async accept(call: TriggerCall): Promise<WebhookAnswer> {
     const trigger = await this.#admit(call);
-    const { idempotencyKey, body } = call;
+    const { idempotencyKey, body, contentType, headers } = call;
+    const kind = acceptedKind(trigger, contentType ?? "application/json");
     if (body === undefined) return call.refusal ?? CONTINUE;
-    return await this.start(trigger, { idempotencyKey, body });
+    const input = this.#inputOf(trigger, body, kind);
+    return await this.start(trigger, { idempotencyKey, body: input, headers: new Map(headers) });
   }
 
   /** Starts the workflow of a trigger for a caller who may; answers after the commit. */
@@ -122,15 +129,17 @@ export class TriggerAcceptor {
     const trigger = await this.#signed.verify(call, headers);
     requireEnabled(trigger);
     const { repeated = [] } = call;
-    const isJson = isJsonType(headers.get("content-type")) && !repeated.includes("content-type");
-    if (!isJson) throw new WebhookRefusal(WRONG_TYPE);
+    const kind = acceptedKind(
+      trigger,
+      repeated.includes("content-type") ? undefined : headers.get("content-type"),
+    );
     const keyHeaders = [...idHeadersOf(trigger.verify), "idempotency-key"];
     const repeatedKey = repeated.find((name) => keyHeaders.includes(name));
     if (repeatedKey !== undefined) throw new WebhookRefusal(repeatedKeyProblem(repeatedKey));
-    const body = textOf(call, headers);
+    const body = this.#inputOf(trigger, textOf(call, headers), kind);
     if (isPing(trigger.verify, headers)) {
       jsonObjectOf(body);
-      return PING_ANSWER;
+      return { ...PING_ANSWER, status: trigger.answer ?? PING_ANSWER.status };
     }
     if (trigger.challenge !== undefined) {
       const secretOf = () => this.#signed.secretOf(trigger, call, headers);
@@ -148,7 +157,7 @@ export class TriggerAcceptor {
       requireKey(key, trigger);
       return key;
     };
-    return await this.#run(trigger, { body, event: eventOf(trigger.verify, headers), keyOf });
+    return await this.#run(trigger, { body, event: eventOf(trigger.verify, headers), headers, keyOf });
   }
 
   /** Starts an execution again; neither the limit nor the conditions of its trigger apply, which may be deleted. */
@@ -156,7 +165,7 @@ export class TriggerAcceptor {
     origin: Execution,
     { idempotencyKey: key, audit }: Pick<AdmittedCall, "idempotencyKey" | "audit">,
   ): Promise<WebhookAnswer> {
-    const { id: rerunOf, workflow, triggerId, event, input: body } = origin;
+    const { id: rerunOf, workflow, triggerId, event, headers, input: body } = origin;
     const executionId = this.#options.newId();
     const accepted = await this.#once.accept({
       idempotency: key === undefined ? undefined : { scope: `execution:${rerunOf}`, key, bodyHash: "" },
@@ -164,8 +173,9 @@ export class TriggerAcceptor {
       isCounted: false,
       create: async (idempotency) => {
         this.#options.bounds.admit();
-        const started = { executionId, body, event, rerunOf, idempotency, audit: audit?.(executionId) };
-        return await this.#create({ workflow, id: triggerId }, started);
+        const started = { executionId, body, event, headers, rerunOf, idempotency };
+        const entry = audit?.(executionId);
+        return await this.#create({ workflow, id: triggerId }, { ...started, audit: entry });
       },
     });
     return acceptedAnswer({ executionId: accepted.resultId }, accepted);
@@ -186,7 +196,8 @@ export class TriggerAcceptor {
         this.#options.bounds.admit();
         await checkLimit(trigger, descriptors, this.#options.limit);
         const entry = audit?.(executionId);
-        return await this.#create(trigger, { executionId, body, event, idempotency, audit: entry });
+        const headers = passedHeaders(trigger, call.headers);
+        return await this.#create(trigger, { executionId, body, event, headers, idempotency, audit: entry });
       },
       mismatch: (resultId) => ({
         actor: audit?.(resultId).actor ?? `trigger:${trigger.name}`,
@@ -199,7 +210,18 @@ export class TriggerAcceptor {
       const detail = "Cannot accept the call: its Idempotency-Key was used with another body";
       throw refusal("body_mismatch", detail, { field: "body" });
     }
-    return acceptedAnswer({ executionId: accepted.resultId }, accepted);
+    // Only senders need another status: an administrator who tests the call does not.
+    const status = audit === undefined ? trigger.answer : undefined;
+    return acceptedAnswer({ executionId: accepted.resultId }, accepted, status);
+  }
+
+  /** The input of a body, which may be longer as JSON. */
+  #inputOf({ accept }: Trigger, body: string, kind: "json" | "form" | "text"): string {
+    const { maxBodyBytes = Infinity } = this.#options;
+    const input = inputOfBody(body, kind, accept);
+    if (input.length === body.length || byteLength(input) <= maxBodyBytes) return input;
+    const detail = `Cannot read the body: larger than ${maxBodyBytes} bytes as JSON`;
+    throw refusal("too_large", detail, { field: "body" });
   }
 
   /** The enabled trigger of a known key, on its own path. */
@@ -224,6 +246,7 @@ export class TriggerAcceptor {
       readonly executionId: string;
       readonly body: string;
       readonly event: string | undefined;
+      readonly headers: string | undefined;
       readonly rerunOf?: string;
       readonly idempotency: NewIdempotency | undefined;
       readonly audit: AuditEntry | undefined;
@@ -243,6 +266,7 @@ export class TriggerAcceptor {
       triggerId: trigger.id,
       event: call.event,
       rerunOf: call.rerunOf,
+      headers: call.headers,
       input: call.body,
     };
     const options = { now: clock.now(), idempotency: call.idempotency };
@@ -268,6 +292,15 @@ const FILTERED_ANSWER: WebhookAnswer = {
   headers: { "content-type": "application/json" },
   body: '{"filtered":true}',
 };
+
+/** The kind of a body of this type; throws the refusal of one that the trigger does not accept. */
+function acceptedKind({ accept }: Trigger, contentType: string | undefined): "json" | "form" | "text" {
+  const kind = bodyKindOf(contentType);
+  if (kind !== undefined && isKindAccepted(kind, accept)) return kind;
+  if (accept === undefined) throw new WebhookRefusal(WRONG_TYPE);
+  const detail = `Cannot read the body: the trigger accepts ${accept.join(", ")}`;
+  throw refusal("unsupported_media_type", detail, { field: "Content-Type" });
+}
 
 function requireEnabled({ enabled }: Trigger): void {
   if (!enabled) throw refusal("trigger_disabled", "Cannot call the trigger: it is disabled");

@@ -16,6 +16,8 @@ export interface WebhookAnswer {
   readonly code?: string | undefined;
   /** True if the call was a check of the URL by a provider, which starts nothing. */
   readonly isChallenge?: boolean | undefined;
+  /** True if something was accepted, whatever its status. */
+  readonly isAccepted?: boolean | undefined;
 }
 
 /** The content of a call. Without a body its caller is checked: the answer is a refusal, else `refusal`, else `CONTINUE`. */
@@ -30,6 +32,10 @@ export interface CallContent {
 
 /** A call of a trigger. */
 export interface TriggerCall extends CallContent {
+  /** The media type of its body; JSON when absent. */
+  readonly contentType?: string | undefined;
+  /** Without credentials; names in lower case. */
+  readonly headers?: readonly (readonly [name: string, value: string])[] | undefined;
   readonly requestId: string;
   /** The part of the path behind `triggers/`, as it came. */
   readonly name: string;

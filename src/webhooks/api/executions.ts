@@ -29,7 +29,11 @@ async function getExecution(call: RoutedCall) {
   const record = await call.store.read(executions.findExecution, call.id);
   const { execution, steps } = found(record, "this execution");
   const currentStep = await currentStepOf(execution, steps.length, call);
-  const details = shownRecord(EXECUTION_DETAILS, { currentStep, input: new JsonText(execution.input) });
+  const details = shownRecord(EXECUTION_DETAILS, {
+    currentStep,
+    headers: execution.headers,
+    input: new JsonText(execution.input),
+  });
   return jsonAnswer(200, { ...shown(execution, steps), ...details });
 }
 

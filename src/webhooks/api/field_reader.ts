@@ -172,6 +172,16 @@ const READERS: Readonly<Partial<Record<FieldType, Reader>>> = {
     });
     return [...new Set(kinds)];
   },
+  texts(value, place) {
+    const texts = readList(value, place, "texts").map((item, index) =>
+      readText(item, {
+        ...place,
+        name: `${place.name}[${index}]`,
+        field: { ...place.field, type: "text", max: 64 },
+      })
+    );
+    return [...new Set(texts)];
+  },
   rate(value, place) {
     return readFields(readObject(value, place), place.field.fields ?? {}, { prefix: `${place.name}.` });
   },

@@ -126,7 +126,10 @@ const SHAPES: Readonly<Record<FieldType, Shape>> = {
   verification: ({ of = "" }) => schemaOf(of),
   object: ({ words }) => openSchema(words),
   json: ({ words }) => ({ description: words }),
-  texts: ({ words }) => listSchema({ type: "string" }, words),
+  texts: ({ words, pattern, max }) => {
+    if (pattern === undefined) return listSchema({ type: "string" }, words);
+    return listSchema({ type: "string", pattern }, words, boundsOf("minItems", "maxItems", 1, max));
+  },
   record: ({ of = "" }) => schemaOf(of),
   records: ({ words, of = "", min, max }) => {
     return listSchema(schemaOf(of), words, boundsOf("minItems", "maxItems", min, max));

@@ -119,15 +119,16 @@ function inFlight(): WebhookRefusal {
   return refusal("in_flight", detail, { headers: { "retry-after": "1" } });
 }
 
-/** 202 for what was accepted, now or before. */
+/** The answer for what was accepted, now or before. */
 export function acceptedAnswer(
   body: Readonly<Record<string, unknown>>,
   { isReplay, isMismatch }: { readonly isReplay: boolean; readonly isMismatch: boolean },
+  status = 202,
 ): WebhookAnswer {
   const headers = {
     "content-type": "application/json",
     ...(isReplay ? { "idempotency-replayed": "true" } : {}),
     ...(isMismatch ? { "idempotency-body-mismatch": "true" } : {}),
   };
-  return { status: 202, headers, body: JSON.stringify(body) };
+  return { status, headers, body: JSON.stringify(body), isAccepted: true };
 }

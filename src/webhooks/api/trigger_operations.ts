@@ -76,10 +76,12 @@ export const CALLED: OperationAnswer = {
   headers: REPLAY_HEADERS,
 };
 const FILTERED: OperationAnswer = {
-  description: "The condition `when` of the trigger does not hold: nothing starts.",
+  description:
+    "The condition `when` of the trigger does not hold and nothing starts, or `answer` of the trigger is 200 and the execution is stored.",
   // With the other answer's field, so that clients can read it without knowing the status.
-  schema: objectSchema({ filtered: flagSchema("Always `true`.") }, {
-    executionId: idSchema("Absent: nothing started."),
+  schema: objectSchema({}, {
+    filtered: flagSchema("`true` if the condition `when` does not hold; otherwise absent."),
+    executionId: idSchema("The identifier of the execution; absent if nothing started."),
   }),
   example: { filtered: true },
 };
@@ -182,7 +184,7 @@ export const TRIGGER_CALL_OPERATIONS = {
     credentials: ["trigger", "signature"],
     headers: IDEMPOTENCY_KEY,
     body: { schema: openSchema("The `input` of the workflow, nested at most 64 deep."), example: INPUT },
-    answers: { 200: FILTERED, 202: CALLED },
+    answers: { 200: { ...FILTERED, headers: REPLAY_HEADERS }, 201: CALLED, 202: CALLED },
     problems: ["invalid_challenge", ...CALL_PROBLEMS],
   },
 } as const satisfies Operations;

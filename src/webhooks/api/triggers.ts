@@ -1,5 +1,6 @@
 import { sha256OfText } from "../../base/byte_text.ts";
 import { memberText } from "../../base/json_text.ts";
+import { isCredentialHeader } from "./call_input.ts";
 import { newEndpointSecret, newTriggerKey } from "../model/keys.ts";
 import type {
   StoredKey,
@@ -46,6 +47,7 @@ async function createTrigger(call: RoutedCall) {
   const { name, workflow } = sent;
   const { shownOnce, ...credentials } = await newCredentials(call, sentVerification(verify, call));
   const challengeTokenHash = checkedChallenge(sent, challengeToken, credentials);
+  refuseCredentials(sent.passHeaders, credentials);
   const now = call.clock.now();
   const trigger: Trigger = {
     ...newValues(TRIGGER_FIELDS, sent),
@@ -74,8 +76,14 @@ async function editTrigger(call: RoutedCall) {
   const verify = changedVerification(sent.verify, call);
   if (verify !== undefined) await checkScheme(verify, call);
   const isChallengeSent = challengeToken !== undefined || typeof sent.challenge === "string";
-  const before = isChallengeSent ? await triggerOf(call) : undefined;
-  const challengeTokenHash = before && checkedChallenge(sent, challengeToken, before);
+  const isRead = isChallengeSent || sent.passHeaders !== undefined || verify !== undefined;
+  const before = isRead ? await triggerOf(call) : undefined;
+  const challengeTokenHash = isChallengeSent && before !== undefined
+    ? checkedChallenge(sent, challengeToken, before)
+    : undefined;
+  if (before !== undefined) {
+    refuseCredentials(sent.passHeaders ?? before.passHeaders, { verify: verify ?? before.verify });
+  }
   const edit = { ...sent, verify, challengeTokenHash };
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
   if (changed.length === 0) return await getTrigger(call);
@@ -85,6 +93,17 @@ async function editTrigger(call: RoutedCall) {
     ...(edit.enabled === undefined ? {} : { enabled: edit.enabled }),
   });
   return triggerAnswer(await store.write(triggers.editTrigger, id, edit, { now: clock.now(), audit }));
+}
+
+/** Throws the refusal of a header that proves who calls. */
+function refuseCredentials(names: readonly string[] | null | undefined, { verify }: Partial<Trigger>): void {
+  for (const [index, name] of (names ?? []).entries()) {
+    if (!isCredentialHeader(name, verify)) continue;
+    throw invalidField(
+      `passHeaders[${index}]`,
+      `${name} is a credential or a signature, which is never passed`,
+    );
+  }
 }
 
 /** The hash of a given token; throws a refusal of a check that the trigger cannot answer. */
@@ -132,7 +151,7 @@ async function callTrigger(call: RoutedCall) {
     adminAudit(call, "trigger.called", `trigger:${trigger.id}`, { name, executionId });
   const sent = new Map(headers.map(([name, value]) => [name.toLowerCase(), value]));
   const named = event ?? (trigger.verify && eventOf(trigger.verify, sent));
-  return await call.callTrigger(trigger, { idempotencyKey, body, audit, event: named });
+  return await call.callTrigger(trigger, { idempotencyKey, body, audit, event: named, headers: sent });
 }
 
 /** Neither a trigger with keys nor the secrets of another scheme fit a scheme that was not there at its creation. */

@@ -147,6 +147,8 @@ export type ExecutionStatus = Choice<typeof EXECUTION_FIELDS.status>;
 export interface Execution extends Shown<typeof STORED_EXECUTION> {
   /** JSON object. */
   readonly input: string;
+  /** The headers that its trigger passed, a JSON object; absent for none. */
+  readonly headers?: string | undefined;
   /** When it fails if it still runs. Set when it starts. */
   readonly deadlineAt?: number | undefined;
   /** When it is worked on again; absent in final states. */

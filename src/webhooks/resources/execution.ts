@@ -92,6 +92,11 @@ export const EXECUTION_DETAILS = {
     shown: "sometimes",
     label: "Current step",
   },
+  headers: {
+    type: "json",
+    words: "The headers of the trigger call that the trigger passes, by name in lower case.",
+    shown: "sometimes",
+  },
   input: { type: "object", words: "The body of the trigger call.", label: "Input" },
 } as const satisfies Fields;
 

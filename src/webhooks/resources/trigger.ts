@@ -31,6 +31,14 @@ export const TRIGGER_LIMIT = {
   },
 } as const satisfies Fields;
 
+/** Parts of the names of headers that prove who calls, such as X-Gitlab-Token. */
+export const CREDENTIAL_WORDS =
+  "authorization|cookie2?|signatures?|sign|hmac|token|secret|password|(?:api|access)-?key|auth|jwt|credentials?";
+const ANY_CREDENTIAL = CREDENTIAL_WORDS.replaceAll(
+  /[a-z]/g,
+  (letter) => `[${letter.toUpperCase()}${letter}]`,
+);
+
 /** The fields of a trigger. */
 export const TRIGGER_FIELDS = {
   id: ID,
@@ -140,6 +148,52 @@ export const TRIGGER_FIELDS = {
     set: "always",
     shown: "sometimes",
     label: "Answer GET and HEAD with 200",
+  },
+  accept: {
+    type: "texts",
+    words:
+      "The bodies that calls may have: `json` objects (default), `array` also JSON lists, `form` and `text`. Lists and texts become `input.body`.",
+    pattern: "^(?:json|form|text|array)$",
+    expected: "json, form, text or array",
+    max: 4,
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    value: "KIND",
+    help: "bodies that calls may have: json (default), array, form or text",
+    clear: ["no-accept", "accept only JSON objects"],
+    label: "Accept",
+    hint: "json, array, form and text; JSON objects when empty",
+  },
+  answer: {
+    type: "integer",
+    words: "The status that an accepted call returns, 202 by default.",
+    min: 200,
+    max: 202,
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    value: "STATUS",
+    help: "status that an accepted call returns: 200, 201 or 202 (default 202)",
+    clear: ["no-answer", "return 202"],
+    label: "Status of accepted calls",
+    hint: "200, 201 or 202; 202 when empty",
+  },
+  passHeaders: {
+    type: "texts",
+    words: "Headers of the call that the workflow reads as `execution.headers`; never credentials.",
+    pattern: `^(?!(?:[A-Za-z0-9-]*-)?(?:${ANY_CREDENTIAL})(?:-|$))[A-Za-z0-9-]{1,64}$`,
+    expected: "1 to 64 letters, digits and -, and no name of a credential",
+    max: 16,
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    flag: "pass-header",
+    value: "NAME",
+    help: "header of the call that the workflow reads as execution.headers",
+    clear: ["no-pass-headers", "pass no headers to the workflow"],
+    label: "Headers for the workflow",
+    hint: "Names, read as execution.headers; never credentials",
   },
   warning: {
     type: "text",

@@ -107,6 +107,9 @@ export const TABLES: Readonly<Record<string, Table>> = {
       // SHA-256 of the token that the provider shows, in lower-case hex.
       challenge_token_hash: { type: "text?", since: 5 },
       probe: { type: "flag?", since: 5 },
+      accept: { type: "json?", since: 5 },
+      answer: { type: "number?", since: 5 },
+      pass_headers: { type: "json?", since: 5 },
     },
   },
   trigger_key: {
@@ -264,6 +267,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       trigger_event: { type: "text?", since: 4 },
       // The execution that it runs again.
       rerun_of: { type: "text?", since: 5 },
+      // The headers of its call that the trigger passes, a JSON object.
+      headers: { type: "text?", since: 5 },
     },
     indexes: {
       // Unused since version 3, but an older release on the same file names it.

@@ -28,7 +28,7 @@ const MAX_STEPS = 100;
 const ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
 const STEP_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 /** The fields of the execution that templates may read. */
-const EXECUTION_FIELDS = ["id", "workflow", "event", "createdAt", "startedAt"] as const;
+const EXECUTION_FIELDS = ["id", "workflow", "event", "headers", "createdAt", "startedAt"] as const;
 
 /**
  * Reads a workflow; `name` begins every position. Templates may read the environment variables of `envNames`; any when
@@ -147,7 +147,10 @@ class StepsReader {
       case "input":
         return undefined;
       case "execution":
-        if (keys.length === 1 && EXECUTION_FIELDS.some((field) => field === key)) return undefined;
+        if (
+          (keys.length === 1 || key === "headers" && keys.length === 2) &&
+          EXECUTION_FIELDS.some((field) => field === key)
+        ) return undefined;
         return `reads an unknown field; an execution has ${EXECUTION_FIELDS.join(", ")}`;
       case "env":
         if (keys.length > 1) {

@@ -40,11 +40,12 @@ export class WorkflowScope implements TemplateScope {
       case "steps":
         return this.#value(this.#results.get(name ?? ""));
       case "execution": {
-        const { event } = this.#execution;
+        const { event, headers } = this.#execution;
         return {
           id: this.#execution.id,
           workflow: this.#execution.workflow,
           ...(event === undefined ? {} : { event }),
+          ...(headers === undefined ? {} : { headers: new JsonText(headers) }),
           createdAt: timeText(this.#execution.createdAt),
           startedAt: timeText(this.#startedAt),
         };

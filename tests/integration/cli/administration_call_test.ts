@@ -68,6 +68,10 @@ const CALLS: Readonly<Record<string, string>> = {
   [`triggers revoke-secret ${ID} s-1`]: `DELETE /triggers/${ID}/secrets/s-1`,
   "triggers create hub --workflow w --verify github":
     'POST /triggers {"name":"hub","workflow":"w","verify":{"scheme":"github"}}',
+  "triggers create t --workflow w --accept form --accept text --answer 200 --pass-header X-Topic":
+    'POST /triggers {"name":"t","workflow":"w","accept":["form","text"],"answer":200,"passHeaders":["X-Topic"]}',
+  [`triggers edit ${ID} --no-accept --no-answer --no-pass-headers`]:
+    `PATCH /triggers/${ID} {"accept":null,"answer":null,"passHeaders":null}`,
   [`triggers edit ${ID} --verify stripe --tolerance 60s`]:
     `PATCH /triggers/${ID} {"verify":{"scheme":"stripe","toleranceSeconds":60}}`,
   "triggers call order-intake": 'POST /triggers/order-intake/call {"data":{}}',

@@ -252,10 +252,29 @@ async function triggers(service: OpenApiService): Promise<void> {
   await service.call("revokeTriggerKey", { path: [id, String(keyId)], status: 204 });
   await service.call("revokeTriggerKey", { path: [id, UNKNOWN], status: 404, code: "not_found" });
   await signedTriggers(service);
+  await otherBodies(service);
   await service.call("deleteTrigger", { path: [id], status: 204 });
   for (const name of ["getTrigger", "deleteTrigger", "rotateTriggerKey"]) await unknown(service, name);
   await unknown(service, "updateTrigger", {});
   await unknown(service, "updateTrigger", { enabled: true });
+}
+
+async function otherBodies(service: OpenApiService): Promise<void> {
+  const fields = { accept: ["form", "array", "text"], answer: 201, passHeaders: ["X-Topic"] };
+  const { id, key } = (await service.call("createTrigger", {
+    status: 201,
+    body: { name: "forms", workflow: "echo", ...fields },
+  })).body;
+  const called = { path: ["forms"], token: key };
+  const form = { "content-type": "application/x-www-form-urlencoded", "x-topic": "a" };
+  const { body } = await service.call("callTrigger", { ...called, status: 201, headers: form, body: "a=1" });
+  await service.call("getExecution", { path: [String(body["executionId"])] });
+  await service.call("updateTrigger", { path: [id], body: { answer: 200 } });
+  await service.call("callTrigger", { ...called, body: "[1]" });
+  await service.call("updateTrigger", {
+    path: [id],
+    body: { accept: null, answer: null, passHeaders: null },
+  });
 }
 
 async function signedTriggers(service: OpenApiService): Promise<void> {

@@ -36,6 +36,8 @@ export interface NewExecution {
   readonly event?: string | undefined;
   /** The execution that it runs again. */
   readonly rerunOf?: string | undefined;
+  /** The headers that its trigger passes, a JSON object. */
+  readonly headers?: string | undefined;
   readonly input: string;
   /** Of the process that runs it immediately. */
   readonly claim?: { readonly id: string; readonly leaseUntil: number } | undefined;
@@ -94,6 +96,7 @@ const ADD_EXECUTIONS = new CompoundStatement({
       trigger_id: "TEXT",
       trigger_event: "TEXT",
       rerun_of: "TEXT",
+      headers: "TEXT",
       input: "TEXT",
       claim_id: "TEXT",
       lease_until: "BIGINT",
@@ -116,9 +119,9 @@ const ADD_EXECUTIONS = new CompoundStatement({
     added: {
       text: `
         INSERT INTO execution
-          (id, workflow, version_id, trigger_id, trigger_event, rerun_of, status, input, created_at, due_at,
+          (id, workflow, version_id, trigger_id, trigger_event, rerun_of, headers, status, input, created_at, due_at,
            started_at, claim_id, lease_until, step_attempts, cancel_requested)
-        SELECT asked.id, asked.workflow, asked.version_id, asked.trigger_id, asked.trigger_event, asked.rerun_of,
+        SELECT asked.id, asked.workflow, asked.version_id, asked.trigger_id, asked.trigger_event, asked.rerun_of, asked.headers,
           CASE WHEN asked.claim_id IS NULL THEN 'queued' ELSE 'running' END, asked.input, asked.created_at, asked.created_at,
           CASE WHEN asked.claim_id IS NULL THEN NULL ELSE asked.created_at END, asked.claim_id, asked.lease_until, 0, 0
         FROM ${STARTABLE} LEFT JOIN keyed ON keyed.result_id = asked.id
@@ -173,6 +176,7 @@ function* addExecutions(
     trigger_id: execution.triggerId,
     trigger_event: execution.event,
     rerun_of: execution.rerunOf,
+    headers: execution.headers,
     input: execution.input,
     claim_id: execution.claim?.id,
     lease_until: execution.claim?.leaseUntil,
@@ -210,13 +214,14 @@ function* acceptApart(execution: NewExecution, options: AcceptOptions): Work<Acc
 const FIND_VERSION = "SELECT id FROM workflow_version WHERE id = ?";
 /** An execution as it is stored first. */
 function firstExecution(
-  { id, workflow, versionId, triggerId, event, rerunOf, input, claim }: NewExecution,
+  { id, workflow, versionId, triggerId, event, rerunOf, headers, input, claim }: NewExecution,
   now: number,
 ): Execution {
   const times = { createdAt: now, dueAt: now, stepAttempts: 0, cancelRequested: false };
   const named = {
     ...(event === undefined ? {} : { event: storedText(event) }),
     ...(rerunOf === undefined ? {} : { rerunOf }),
+    ...(headers === undefined ? {} : { headers: storedText(headers) }),
   };
   const what = { id, workflow, versionId, triggerId, ...named, input: storedText(input) };
   if (claim === undefined) return { ...what, status: "queued", ...times };

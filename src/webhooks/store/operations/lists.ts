@@ -34,7 +34,7 @@ const LISTS = {
     filters: { state: "status" },
     columns: () =>
       `seq, id, workflow, version_id, trigger_id, trigger_event, rerun_of, status, created_at, started_at, finished_at, deadline_at,
-      due_at, step_attempts, cancel_requested, claim_id, lease_until, error, '{}' AS input,
+      due_at, step_attempts, cancel_requested, claim_id, lease_until, error, '{}' AS input, NULL AS headers,
       CASE WHEN octet_length(output) <= ${MAX_LISTED_OUTPUT_BYTES} THEN output END AS output`,
   },
   audit: { table: "audit", at: "at", filters: { event: "action" } },

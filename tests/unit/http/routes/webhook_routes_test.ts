@@ -111,6 +111,28 @@ Deno.test("webhook routes: what a trigger passes on", async () => {
   assertEquals(results, [202, 202, 404]);
 });
 
+Deno.test("webhook routes: a form is read once its trigger is known, with its headers but the credentials", async () => {
+  const calls = new CallsDouble();
+  const contentType = "application/x-www-form-urlencoded";
+  const headers = {
+    "content-type": contentType,
+    "content-length": "3",
+    "x-topic": "a",
+    cookie: "b",
+    "x-token": "c",
+  };
+  const init = { method: "POST", headers: { ...AUTH, ...headers }, body: "a=1" };
+  const response = await serve(calls).fetch(TRIGGER, init);
+  await response.body?.cancel();
+  assertEquals(response.status, 202);
+  assertEquals(calls.asked, [
+    ["trigger", true, { name: "order-intake", contentType }],
+    ["trigger", true, { name: "order-intake", contentType, body: "a=1" }],
+  ]);
+  const passed = calls.headers?.map(([name]) => name).filter((name) => name !== "content-type");
+  assertEquals(passed, ["content-length", "x-topic"]);
+});
+
 Deno.test("webhook routes: a small body takes one round trip, others are read for a known caller only", async () => {
   for (
     const [length, keys, coding] of [

@@ -334,7 +334,7 @@ const REFUSED: Readonly<Record<string, readonly [string, ...string[]]>> = {
   "what an execution has not": [
     steps("- {name: b, set: {x: '{{ execution.secret }}'}}"),
     "a.yaml:3:22: steps[0].set.x: the template 'execution.secret' reads an unknown field; " +
-    "an execution has id, workflow, event, createdAt, startedAt",
+    "an execution has id, workflow, event, headers, createdAt, startedAt",
   ],
 };
 
