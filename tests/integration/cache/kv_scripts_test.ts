@@ -1,6 +1,7 @@
 import { assertEquals } from "#assert";
 import { limitBytes, parseTaken } from "../../../src/cache/kv/scripts/script.ts";
 import { BUCKET_SCRIPT } from "../../../src/cache/kv/scripts/bucket.ts";
+import { JOINT_SCRIPT } from "../../../src/cache/kv/scripts/joint.ts";
 import { LEASES_SCRIPT } from "../../../src/cache/kv/scripts/leases.ts";
 import { SLICES_SCRIPT } from "../../../src/cache/kv/scripts/slices.ts";
 import { slotOf } from "../../../src/cache/kv/cluster/slots.ts";
@@ -302,5 +303,31 @@ Deno.test({
     const stats = String((await redisCommands([...refused, ["INFO", "commandstats"]], server)).at(-1));
     const lookedUp = Number(/cmdstat_zscore:calls=(\d+)/.exec(stats)?.[1]);
     assertEquals(lookedUp <= 2 * refused.length, true, `${lookedUp} places`);
+  },
+});
+
+Deno.test({
+  ...needs(["redis-server"], "kv scripts: refused hits in several windows that arrive together look once"),
+  async fn() {
+    await using server = await startRedis();
+    const take = (...addends: number[]): RedisCommand => {
+      return ["EVAL", JOINT_SCRIPT, "2", "a", "b", "90", "w5", "90", "w9", ...addends.map(String)];
+    };
+    const replies = await redisCommands([
+      take(4, 2, 2, 1, 2, 0, 0, -3, 2, 2),
+      ["CONFIG", "RESETSTAT"],
+      take(...new Array<number>(100).fill(3)),
+      ["INFO", "commandstats"],
+    ], server);
+    const numbers = String(replies[0]).split("\n");
+    const outcomes = Array.from({ length: 10 }, (_, index) => {
+      const [granted, used, , , , grantedThen, usedThen] = numbers.slice(10 * index, 10 * index + 10);
+      return `${granted} ${used} ${grantedThen} ${usedThen}`;
+    });
+    assertEquals(outcomes, [
+      ...["1 4 1 4", "0 4 1 4", "0 4 1 4", "1 5 1 5", "0 5 1 5", "0 5 1 5", "0 5 1 5"],
+      ...["1 2 1 2", "1 4 1 4", "0 4 1 4"],
+    ]);
+    assertEquals(/cmdstat_get:calls=(\d+)/.exec(String(replies[3]))?.[1], "2");
   },
 });

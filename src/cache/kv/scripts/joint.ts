@@ -3,7 +3,7 @@ import { SLICES_SCRIPT } from "./slices.ts";
 
 /**
  * Takes hits in several windows: in all of them or in none. It looks at all of them first, with the scripts of their
- * algorithms, which then take what passes. A fixed window is a plain number, as for INCRBY, and has no times.
+ * algorithms, which then take what passes; a refusal is that of the same hits until some are taken. A fixed window is a plain number, as for INCRBY, and has no times.
  * Arguments: for each key its expiry in seconds and its limit, after the first letter of its algorithm; addends.
  */
 export const JOINT_SCRIPT = `
@@ -33,10 +33,13 @@ local function run(index, hits)
   local limit = ARGV[2 * index]
   return takes[limit:sub(1, 1)]({KEYS[index]}, {ARGV[2 * index - 1], limit:sub(2), hits})
 end
-local answers = {}
+local answers, known = {}, {}
 for arg = 2 * count + 1, #ARGV do
-  local hits, passes, outcomes = tonumber(ARGV[arg]), true, {}
-  if hits >= 0 then
+  local hits, passes, outcomes = tonumber(ARGV[arg]), true, known[ARGV[arg]]
+  if outcomes then
+    passes = false
+  elseif hits >= 0 then
+    outcomes = {}
     for index = 1, count do
       outcomes[index] = run(index, '0')
       if math.max(1, hits) > outcomes[index][3] then
@@ -47,8 +50,10 @@ for arg = 2 * count + 1, #ARGV do
     end
   end
   if hits ~= 0 and passes then
+    outcomes, known = {}, {}
     for index = 1, count do outcomes[index] = run(index, ARGV[arg]) end
   end
+  if not passes then known[ARGV[arg]] = outcomes end
   for index = 1, count do
     for number = 1, 5 do answers[#answers + 1] = outcomes[index][number] end
   end
