@@ -13,7 +13,7 @@ const workflow = (url: string) =>
   `workflow: hub
 steps:
   - name: ask
-    request: { method: POST, url: "${url}/ask", body: { ref: "{{ input.ref }}", event: "{{ execution.event }}" } }
+    request: { method: POST, url: "${url}/ask", body: { ref: "{{ input.ref }}", event: "{{ execution.event }}", topic: "{{ execution.headers.x-topic }}" } }
 `;
 
 postgres.test("a signed call starts one workflow, whose event is signed, although the process that took it is killed", async (database) => {
@@ -26,10 +26,11 @@ postgres.test("a signed call starts one workflow, whose event is signed, althoug
     name: "hub",
     workflow: "hub",
     verify: { scheme: "github", secret: SECRET },
+    passHeaders: ["X-Topic"],
   });
   const call = (n: number) => {
     const headers = PROVIDER_HEADERS.github({ secret: SECRET, body: BODY, id: `delivery-${n}` });
-    return fleet.signedTrigger("hub", headers, BODY);
+    return fleet.signedTrigger("hub", { ...headers, "x-topic": "refs" }, BODY);
   };
   const all = () => Promise.all(Array.from({ length: RUNS }, (_, n) => call(n)));
   const first = await all();
@@ -48,7 +49,10 @@ postgres.test("a signed call starts one workflow, whose event is signed, althoug
   );
   assertEquals(new Set(records.map(({ id }) => id)), new Set(first.map(({ body }) => body.executionId)));
   const asked = receiver.receptions.filter(({ path }) => path === "/ask");
-  assertEquals(new Set(asked.map(({ body }) => body)), new Set(['{"ref":"main","event":"push"}']));
+  assertEquals(
+    new Set(asked.map(({ body }) => body)),
+    new Set(['{"ref":"main","event":"push","topic":"refs"}']),
+  );
   const delivered = receiver.receptions.filter(({ path }) => path === "/hook");
   assertEquals(new Set(delivered.map(({ id }) => id)).size, RUNS);
   for (const one of delivered) assertEquals(await refusalOf(one, secret), undefined);
