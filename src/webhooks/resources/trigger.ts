@@ -192,8 +192,8 @@ export const TRIGGER_FIELDS = {
     value: "NAME",
     help: "header of the call that the workflow reads as execution.headers",
     clear: ["no-pass-headers", "pass no headers to the workflow"],
-    label: "Headers for the workflow",
-    hint: "Names, read as execution.headers; never credentials",
+    label: "Passed headers",
+    hint: "Names; the workflow reads them as execution.headers; never credentials",
   },
   warning: {
     type: "text",
