@@ -45,7 +45,7 @@ async function addEndpoint(bed: PageBed): Promise<void> {
   await dialog.getByText(/Cannot use "url"/).waitFor();
   assertEquals(await dialog.getByLabel("URL").getAttribute("aria-invalid"), "true");
   await dialog.getByLabel("URL").fill(`${receiver.url}/hook`);
-  await dialog.getByLabel("Events").fill("Agent.*");
+  await dialog.getByLabel("Events").fill("agent..*");
   await go.click();
   await dialog.getByText(/Cannot use "events/).waitFor();
   await dialog.getByLabel("Events").fill("agent.* workflow.*");
