@@ -1,8 +1,10 @@
 import {
+  byteLength,
   isJsonObject,
   isRawNumber,
   type JsonObject,
   type JsonValue,
+  parseJson,
   stringifyJson,
 } from "../../base/exact_json.ts";
 
@@ -12,6 +14,11 @@ export const MAX_CONDITION_PATHS = 10;
 export const MAX_CONDITION_VALUES = 50;
 /** Longest path, and longest value as JSON. */
 export const MAX_CONDITION_TEXT = 256;
+/** Longest condition of a record as JSON, in bytes: every event reads the filters of all endpoints. */
+export const MAX_CONDITION_BYTES = 8_192;
+/** The problem of a path that is no list of names. */
+export const PATH_PROBLEM =
+  `expected paths of at most ${MAX_CONDITION_TEXT} characters, names joined by dots`;
 /** Most groups inside of each other. */
 const MAX_DEPTH = 4;
 
@@ -59,11 +66,25 @@ export interface ConditionProblem {
   readonly reason: string;
 }
 
+/** The problem of a condition that a record stores; undefined if it is valid. */
+export function conditionProblem<P>(object: JsonObject, readPath: ReadPath<P>): ConditionProblem | undefined {
+  const { problem } = readCondition(object, readPath);
+  if (problem !== undefined || byteLength(stringifyJson(object)) <= MAX_CONDITION_BYTES) return problem;
+  return { reason: `expected at most ${MAX_CONDITION_BYTES} bytes` };
+}
+
+/** The condition with this JSON, which was valid when it was stored. */
+export function storedCondition<P>(json: string, readPath: ReadPath<P>): Condition<P> {
+  const { condition, problem } = readCondition(parseJson(json) as JsonObject, readPath);
+  if (condition === undefined) throw new Error(`Cannot read a condition: ${problem.reason}`);
+  return condition;
+}
+
 /** A path as it is read, or what is wrong with it. */
-type ReadPath<P> = (text: string) => { readonly path: P } | { readonly problem: string };
+export type ReadPath<P> = (text: string) => { readonly path: P } | { readonly problem: string };
 
 /** A condition that was read, or its first problem. */
-export type ReadCondition<P> =
+type ReadCondition<P> =
   | { readonly condition: Condition<P>; readonly problem?: undefined }
   | { readonly condition?: undefined; readonly problem: ConditionProblem };
 
@@ -109,7 +130,7 @@ class ConditionReader<P> {
   #test(text: string, value: JsonValue): Condition<P> {
     if (++this.#paths > MAX_CONDITION_PATHS) this.#refuse(undefined, COUNT_PROBLEM);
     const read = text.length > MAX_CONDITION_TEXT || CONTROLS.test(text)
-      ? { problem: `expected paths of at most ${MAX_CONDITION_TEXT} characters, names joined by dots` }
+      ? { problem: PATH_PROBLEM }
       : this.#readPath(text);
     if ("problem" in read) {
       this.#refuse(undefined, read.problem);

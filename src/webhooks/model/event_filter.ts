@@ -1,50 +1,34 @@
-import {
-  byteLength,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
-  parseJson,
-  stringifyJson,
-} from "../../base/exact_json.ts";
+import { isJsonObject, type JsonObject, type JsonValue, parseJson } from "../../base/exact_json.ts";
 import {
   type Condition,
   type ConditionProblem,
-  MAX_CONDITION_TEXT,
+  conditionProblem,
   mismatchOf,
   mismatchText,
-  type ReadCondition,
-  readCondition,
+  PATH_PROBLEM,
+  type ReadPath,
+  storedCondition,
 } from "./condition.ts";
 import { matchesKind } from "./event.ts";
 import type { Endpoint } from "./records.ts";
-
-/** Longest filter as JSON, in bytes: every event reads the filters of all endpoints. */
-export const MAX_FILTER_BYTES = 8_192;
 
 /** A filter that is ready to be compared; its paths are names below `data`. */
 type EventFilter = Condition<readonly string[]>;
 
 /** The problem of a filter such as `{"customer.plan": ["pro", "team"]}`; undefined if it is valid. */
 export function eventFilterProblem(filter: JsonObject): ConditionProblem | undefined {
-  const { problem } = read(filter);
-  if (problem !== undefined || byteLength(stringifyJson(filter)) <= MAX_FILTER_BYTES) return problem;
-  return { reason: `expected at most ${MAX_FILTER_BYTES} bytes` };
+  return conditionProblem(filter, readPath);
 }
 
 /** Reads the JSON of a valid filter. */
 export function readEventFilter(json: string): EventFilter {
-  const { condition, problem } = read(parseJson(json) as JsonObject);
-  if (condition === undefined) throw new Error(`Cannot read a filter: ${problem.reason}`);
-  return condition;
+  return storedCondition(json, readPath);
 }
 
-function read(filter: JsonObject): ReadCondition<readonly string[]> {
-  return readCondition(filter, (text) => {
-    const path = text.split(".");
-    const problem = `expected paths of at most ${MAX_CONDITION_TEXT} characters, names joined by dots`;
-    return path.includes("") ? { problem } : { path };
-  });
-}
+const readPath: ReadPath<readonly string[]> = (text) => {
+  const path = text.split(".");
+  return path.includes("") ? { problem: PATH_PROBLEM } : { path };
+};
 
 /** Returns whether `data` matches a filter. */
 export function matchesFilter(filter: EventFilter, data: JsonValue | undefined): boolean {

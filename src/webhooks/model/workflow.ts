@@ -1,8 +1,8 @@
 import type { Position, Problem } from "../../base/problem.ts";
 import type { OperationalEvent } from "./operational_event.ts";
 import type { WorkflowVersion } from "./records.ts";
-import type { Condition } from "./condition.ts";
-import type { TemplatePath, TextTemplate, ValueTemplate } from "./template.ts";
+import type { TextTemplate, ValueTemplate } from "./template.ts";
+import type { TemplateCondition } from "./template_condition.ts";
 
 /** A workflow: its steps run one after the other. */
 export interface Workflow {
@@ -15,7 +15,7 @@ export interface Workflow {
 
 /** One step of a workflow. Without its condition it runs always. */
 export type WorkflowStep = (RequestStep | LimitStep | SetStep) & {
-  readonly condition?: Condition<TemplatePath> | undefined;
+  readonly condition?: TemplateCondition | undefined;
 };
 
 /** Attempts of a step, and the wait before the second one, which doubles from attempt to attempt. */

@@ -1,20 +1,9 @@
-import { type JsonObject, type JsonValue, parseJson } from "../../base/exact_json.ts";
-import { JsonText } from "../../base/json_text.ts";
-import { type Condition, mismatchOf, readCondition } from "../model/condition.ts";
-import {
-  parsePath,
-  type TemplatePath,
-  type TemplateScope,
-  valueAt,
-  type ValueTemplate,
-} from "../model/template.ts";
+import type { JsonObject, JsonValue } from "../../base/exact_json.ts";
+import { readCondition } from "../model/condition.ts";
+import type { TemplatePath, ValueTemplate } from "../model/template.ts";
+import { type TemplateCondition, templatePathReader } from "../model/template_condition.ts";
 import type { WorkflowFields } from "./fields.ts";
 import { readValue, type ValueReading } from "./value.ts";
-
-/** Environment variables may be secrets, and the state of a step would show what they are equal to. */
-const ROOTS = ["input", "steps", "execution"] as const;
-/** Longest text of a value that is compared; JSON takes up to six characters for one. */
-const MAX_COMPARED = 6 * 256 + 2;
 
 /** The problem of a path that reads what is not there; undefined if there is none. */
 type PathProblem = (path: TemplatePath) => string | undefined;
@@ -24,7 +13,7 @@ export function readStepCondition(
   fields: WorkflowFields,
   reading: ValueReading,
   pathProblem: PathProblem,
-): Condition<TemplatePath> | undefined {
+): TemplateCondition | undefined {
   const mapping = fields.mapping("if");
   if (mapping === undefined) return undefined;
   const before = reading.log.problems().length;
@@ -34,12 +23,11 @@ export function readStepCondition(
   }
   // The problems of the mapping itself are logged.
   if (value === undefined || reading.log.problems().length > before) return undefined;
-  const { condition, problem } = readCondition(value as JsonObject, (text) => {
-    const path = parsePath(text, ROOTS);
-    const problem = typeof path === "string" ? path : pathProblem(path);
-    if (typeof path !== "string" && problem === undefined) return { path };
-    return { problem: typeof path === "string" ? path : `the path '${text}' ${problem}` };
+  const readPath = templatePathReader(["input", "steps", "execution"], (path) => {
+    const problem = pathProblem(path);
+    return problem === undefined ? undefined : `the path '${path.text}' ${problem}`;
   });
+  const { condition, problem } = readCondition(value as JsonObject, readPath);
   if (problem !== undefined) {
     const { path, reason } = problem;
     fields.error("if", path === undefined ? reason : `'${path}': ${reason}`);
@@ -66,15 +54,4 @@ function plainOf(template: ValueTemplate): JsonValue | undefined {
         : Object.fromEntries(entries) as JsonObject;
     }
   }
-}
-
-/** Returns whether a condition holds for what templates read. */
-export function conditionHolds(condition: Condition<TemplatePath>, scope: TemplateScope): boolean {
-  return mismatchOf(condition, (path) => comparedValue(valueAt(path, scope))) === undefined;
-}
-
-/** A value as conditions compare it; those that no condition can name are not parsed. */
-function comparedValue(value: JsonValue | undefined): JsonValue | undefined {
-  if (!(value instanceof JsonText)) return value;
-  return value.kind === "scalar" && value.text.length <= MAX_COMPARED ? parseJson(value.text) : [];
 }

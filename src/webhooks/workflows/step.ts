@@ -4,7 +4,7 @@ import { unlessAborted, withTimeout } from "../../base/wait.ts";
 import { descriptorProblem, type LimitDecision } from "../model/limit_call.ts";
 import { renderText, renderValue, TemplateError } from "../model/template.ts";
 import type { LimitStep, WorkflowStep } from "../model/workflow.ts";
-import { conditionHolds } from "./condition.ts";
+import { conditionHolds } from "../model/template_condition.ts";
 import type { StepContext, StepOutcome } from "./step_context.ts";
 
 /** Maximum size of the result of a step as JSON, in bytes. */

@@ -6,7 +6,7 @@ import {
   redactedAddress,
 } from "../../../base/postgres_address.ts";
 import { Credential } from "../../../net/credential.ts";
-import { type SecretFile, WatchedSecrets } from "../../../net/watched_secrets.ts";
+import { otherAddress, type SecretFile, WatchedSecrets } from "../../../net/watched_secrets.ts";
 import { sqlStateOf } from "./error.ts";
 
 /** Options of `openPostgresLogin`. */
@@ -40,11 +40,7 @@ export function openPostgresLogin({ file, clock, logger }: PostgresLoginOptions)
     onChange(values) {
       // Its errors never quote the address.
       const next = parsePostgresAddress(values.get(file.name) ?? "");
-      if (placeOf(next) !== placeOf(first)) {
-        throw new Error(
-          "expected the address in use with other credentials; restart Weir to use another address",
-        );
-      }
+      if (placeOf(next) !== placeOf(first)) throw otherAddress();
       credential.replace(next);
     },
   });

@@ -1,10 +1,10 @@
 import { assertEquals } from "#assert";
 import { type JsonObject, parseJson } from "../../../../src/base/exact_json.ts";
+import { MAX_CONDITION_BYTES } from "../../../../src/webhooks/model/condition.ts";
 import {
   eventFilterProblem,
   filterMismatch,
   matchesFilter,
-  MAX_FILTER_BYTES,
   payloadOf,
   readEventFilter,
   subscriptionMismatch,
@@ -236,7 +236,7 @@ const PROBLEMS:
       "too many bytes",
       JSON.stringify({ a: Array.from({ length: 50 }, (_, index) => `${index}${"x".repeat(200)}`) }),
       undefined,
-      `expected at most ${MAX_FILTER_BYTES} bytes`,
+      `expected at most ${MAX_CONDITION_BYTES} bytes`,
     ],
   ];
 
