@@ -1,4 +1,4 @@
-import { CalendarWindows } from "../algorithms/calendar_windows.ts";
+import { CalendarWindows, isMonthOrYear } from "../algorithms/calendar_windows.ts";
 import { cacheKey } from "../rules/cache_key.ts";
 import { keyEntries, nameText } from "../rules/key_entries.ts";
 import type { AnyHit, ConditionalHit, Hit } from "./counter_cache.ts";
@@ -82,8 +82,7 @@ function overrideLimit(
   { calendarMonths }: Policy,
 ): RateLimit | undefined {
   if (unit === undefined) return undefined;
-  const isMonth = (unit === "MONTH" || unit === "YEAR") && unitMultiplier === 1;
-  const calendar = calendarMonths && isMonth ? UTC_WINDOWS[unit] : undefined;
+  const calendar = calendarMonths && isMonthOrYear(unit, unitMultiplier) ? UTC_WINDOWS[unit] : undefined;
   return {
     requestsPerUnit,
     unit,

@@ -2,10 +2,10 @@ import type { Counted } from "../algorithms/taken.ts";
 import type { CurrentLimit, DescriptorStatus } from "../decision.ts";
 import { nearLimitThreshold } from "../rules/rule_stats.ts";
 import type { RateLimit } from "../rules/rules.ts";
-import type { AnyHit, Caller, Counter, CounterCache, CountReceiver } from "./counter_cache.ts";
+import type { AnyHit, Caller, CounterCache, CountReceiver } from "./counter_cache.ts";
 import { statusOf } from "./decide_count.ts";
 import type { PlannedDescriptor } from "./plan.ts";
-import { type Answers, areCounted, Uncounted } from "./take_hits.ts";
+import { type Answers, areCounted, countersOf, type HitsCounter, Taking } from "./take_hits.ts";
 
 /** One of several windows whose request was seen before. */
 interface RepeatedWindow {
@@ -29,11 +29,11 @@ export class RepeatedWindows<Form> {
   readonly forms: ReadonlyMap<CurrentLimit, Form>;
   readonly all: readonly RepeatedWindow[];
   /** One for each window, or one for all that are taken together. */
-  readonly #counters: readonly Counter[];
+  readonly #counters: readonly HitsCounter[];
 
   private constructor(
     all: readonly RepeatedWindow[],
-    counters: readonly Counter[],
+    counters: readonly HitsCounter[],
     forms: ReadonlyMap<CurrentLimit, Form>,
   ) {
     this.all = all;
@@ -59,15 +59,21 @@ export class RepeatedWindows<Form> {
       all.push({ hit, limit, near: nearLimitThreshold(most, nearLimitRatio) });
       forms.set(limit.current, form);
     }
-    return new RepeatedWindows(all, countersOf(all.map(({ hit }) => hit), cache), forms);
+    return new RepeatedWindows(all, countersOf(cache, all.map(({ hit }) => hit)), forms);
   }
 
   /** Takes hits in all windows; the receiver gets the counts of all as `windows`, or `WindowAnswers`. */
   take(hits: number, caller: Caller, receiver: CountReceiver): void {
-    const taking = new WindowsTaking(this.#counters.length, this.all.length, caller, receiver);
-    for (let index = 0; index < this.#counters.length; index++) {
-      this.#counters[index]?.take(hits, taking, taking.receiverOf(index));
+    const taking = new Taking(this.all.length, this.#counters.length, caller);
+    let at = 0;
+    for (const counter of this.#counters) {
+      taking.take(counter, hits, at);
+      at += counter.size;
     }
+    taking.whenAnswered((answers) => {
+      if (areCounted(answers)) receiver.counted(countOfWindows(answers));
+      else receiver.failed(new WindowAnswers(answers));
+    });
   }
 
   /** The status of the tightest window, if hits are within all limits and near none. */
@@ -96,58 +102,4 @@ export class RepeatedWindows<Form> {
 /** The counts of several windows as those of one counter. */
 export function countOfWindows(windows: readonly Counted[]): Counted {
   return { granted: true, used: 0, available: 0, retryMs: 0, freeMs: 0, windows };
-}
-
-function countersOf(windows: readonly AnyHit[], cache: CounterCache): Counter[] {
-  const [first] = windows;
-  if (first?.joint === undefined) return windows.map((hit) => cache.counterOf(hit));
-  const { key, joint, perSecond } = first;
-  return [cache.counterOf({ key, joint, windows, perSecond })];
-}
-
-/** The windows of one call, which is the caller of its hits. */
-class WindowsTaking implements Caller {
-  readonly hitCount: number;
-  readonly call: Caller;
-  readonly #answers: (Counted | Uncounted)[] = [];
-  readonly #size: number;
-  readonly #receiver: CountReceiver;
-  #waiting: number;
-
-  constructor(takes: number, size: number, call: Caller, receiver: CountReceiver) {
-    this.hitCount = takes;
-    this.call = call;
-    this.#size = size;
-    this.#receiver = receiver;
-    this.#waiting = takes;
-  }
-
-  get cancelled(): boolean {
-    return this.call.cancelled;
-  }
-
-  get since(): number | undefined {
-    return this.call.since;
-  }
-
-  receiverOf(index: number): CountReceiver {
-    return {
-      counted: (count) => this.#settle(index, count),
-      failed: (error) => this.#settle(index, new Uncounted(error)),
-    };
-  }
-
-  #settle(index: number, answer: Counted | Uncounted): void {
-    this.#answers[index] = answer;
-    if (--this.#waiting > 0) return;
-    const answers = this.hitCount === this.#size ? this.#answers : this.#spread(answer);
-    if (areCounted(answers)) this.#receiver.counted(countOfWindows(answers));
-    else this.#receiver.failed(new WindowAnswers(answers));
-  }
-
-  /** The answer of one counter for each of its windows. */
-  #spread(answer: Counted | Uncounted): Answers {
-    const windows = answer instanceof Uncounted || typeof answer === "number" ? undefined : answer.windows;
-    return windows ?? Array.from({ length: this.#size }, () => answer);
-  }
 }

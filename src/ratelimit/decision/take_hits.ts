@@ -21,30 +21,35 @@ export function takeHits(
   caller?: Caller,
 ): Answers | Promise<Answers> {
   // First of all: a key that the cache cannot store fails the call before anything is counted.
-  const counters: Counter[] = [];
-  for (let at = 0; at < hits.length; at += sizeAt(hits, at)) counters.push(counterAt(cache, hits, at));
+  const counters = countersOf(cache, hits);
   const taking = new Taking(hits.length, counters.length, caller);
   let at = 0;
   for (const counter of counters) {
-    const size = sizeAt(hits, at);
-    const receiver = size === 1 ? new HitReceiver(taking, at) : new JointReceiver(taking, at, size);
-    counter.take(hits[at]?.addend ?? 0, taking, receiver);
-    at += size;
+    taking.take(counter, hits[at]?.addend ?? 0, at);
+    at += counter.size;
   }
   return taking.answers();
 }
 
-/** The number of hits that are taken together from this one on. */
-function sizeAt(hits: readonly AnyHit[], at: number): number {
-  return hits[at]?.joint?.limits.length ?? 1;
+/** A counter of one hit, or of those of several windows that are taken together. */
+export interface HitsCounter {
+  readonly counter: Counter;
+  /** The number of hits. */
+  readonly size: number;
 }
 
-function counterAt(cache: CounterCache, hits: readonly AnyHit[], at: number): Counter {
-  const hit = hits[at];
-  if (hit === undefined) throw new TypeError("No hit is there");
-  const { joint, key, perSecond } = hit;
-  if (joint === undefined) return cache.counterOf(hit);
-  return cache.counterOf({ key, joint, windows: hits.slice(at, at + joint.limits.length), perSecond });
+/** The counters of hits, in their order. */
+export function countersOf(cache: CounterCache, hits: readonly AnyHit[]): HitsCounter[] {
+  const counters: HitsCounter[] = [];
+  for (let at = 0; at < hits.length; at += counters.at(-1)?.size ?? 1) {
+    const hit = hits[at];
+    if (hit === undefined) throw new TypeError("No hit is there");
+    const { joint, key, perSecond } = hit;
+    const size = joint?.limits.length ?? 1;
+    const taken = joint === undefined ? hit : { key, joint, windows: hits.slice(at, at + size), perSecond };
+    counters.push({ counter: cache.counterOf(taken), size });
+  }
+  return counters;
 }
 
 /** The counts of hits that were all counted; throws the error of those that were not. */
@@ -75,7 +80,7 @@ export function errorOf(answers: Answers): unknown {
 }
 
 /** One step of a call, which is the caller of its hits. */
-class Taking implements Caller {
+export class Taking implements Caller {
   readonly hitCount: number;
   readonly call: Caller | undefined;
   readonly #answers: (Counted | Uncounted)[];
@@ -97,6 +102,12 @@ class Taking implements Caller {
     return this.call?.since;
   }
 
+  /** Takes hits of a counter, the first of which has this position. */
+  take({ counter, size }: HitsCounter, hits: number, position: number): void {
+    const receiver = size === 1 ? new HitReceiver(this, position) : new JointReceiver(this, position, size);
+    counter.take(hits, this, receiver);
+  }
+
   settle(position: number, answer: Counted | Uncounted): void {
     this.#answers[position] = answer;
     if (--this.#waiting === 0) this.#onEnd?.(this.#answers);
@@ -105,6 +116,12 @@ class Taking implements Caller {
   answers(): Answers | Promise<Answers> {
     if (this.#waiting === 0) return this.#answers;
     return new Promise((resolve) => this.#onEnd = resolve);
+  }
+
+  /** Calls `onEnd` once all hits have an answer. */
+  whenAnswered(onEnd: (answers: Answers) => void): void {
+    if (this.#waiting === 0) onEnd(this.#answers);
+    else this.#onEnd = onEnd;
   }
 }
 
