@@ -6,8 +6,8 @@ import type { KeyRoom } from "./key_room.ts";
 const STATES_PER_CHUNK = 1_024;
 /** States that one sweep looks at; the next one continues there. */
 const SWEPT = 65_536;
-/** States from which the one to evict is chosen. */
-const SAMPLED = 16;
+/** Counters from which the one to evict is chosen. */
+export const SAMPLED = 16;
 const BYTES_PER_NUMBER = 8;
 
 /** The clock and the room that conditional counters share with all others. */
@@ -28,6 +28,19 @@ export interface HeldCounters {
   sweep(nowUs: number): void;
   /** Evicts the key that is free first among the next ones, and returns the milliseconds until then. */
   evict(nowUs: number): number | undefined;
+}
+
+/** The first of the keys to be free, and the milliseconds until then; undefined without any. */
+export function firstFree(
+  keys: readonly string[],
+  freeMsOf: (key: string) => number,
+): { readonly key: string; readonly freeMs: number } | undefined {
+  let first: { readonly key: string; readonly freeMs: number } | undefined;
+  for (const key of keys) {
+    const freeMs = freeMsOf(key);
+    if (first === undefined || freeMs < first.freeMs) first = { key, freeMs };
+  }
+  return first;
 }
 
 /** States of conditional limits of one kind, by key. A state that is all free is dropped. */
@@ -118,17 +131,9 @@ export class ConditionalCounters implements HeldCounters {
   }
 
   evict(nowUs: number): number | undefined {
-    let chosen: string | undefined;
-    let least = Infinity;
-    for (const key of this.#next(SAMPLED)) {
-      const freeMs = this.#freeMs(key, nowUs);
-      if (freeMs >= least) continue;
-      least = freeMs;
-      chosen = key;
-    }
-    if (chosen === undefined) return undefined;
-    this.remove(chosen);
-    return least;
+    const chosen = firstFree(this.#next(SAMPLED), (key) => this.#freeMs(key, nowUs));
+    if (chosen !== undefined) this.remove(chosen.key);
+    return chosen?.freeMs;
   }
 
   /** Up to so many keys, each at most once, from where the last call stopped. */

@@ -1,15 +1,13 @@
 import { type LeaseLimit, Leases } from "../ratelimit/algorithms/leases.ts";
 import type { Taken } from "../ratelimit/algorithms/taken.ts";
 import type { Caller, Counter, CountReceiver, LeaseHit } from "../ratelimit/decision/counter_cache.ts";
-import type { ConditionalRoom, HeldCounters } from "./conditional_counters.ts";
+import { type ConditionalRoom, firstFree, type HeldCounters, SAMPLED } from "./conditional_counters.ts";
 import type { KeyRoom } from "./key_room.ts";
 
 /** Room for a place, in addition to the name of its holder. */
 const BYTES_PER_PLACE = 128;
 /** Counters that one sweep looks at; the next one continues there. */
 const SWEPT = 4_096;
-/** Counters from which the one to evict is chosen. */
-const SAMPLED = 16;
 
 interface HeldLeases {
   readonly leases: Leases;
@@ -71,16 +69,9 @@ export class LeaseCounters implements HeldCounters {
   }
 
   evict(nowUs: number): number | undefined {
-    let chosen: string | undefined;
-    let least = Infinity;
-    for (const key of this.#nextKeys(SAMPLED)) {
-      const freeMs = this.#freeMs(key, nowUs);
-      if (freeMs >= least) continue;
-      least = freeMs;
-      chosen = key;
-    }
-    if (chosen !== undefined) this.remove(chosen);
-    return chosen === undefined ? undefined : least;
+    const chosen = firstFree(this.#nextKeys(SAMPLED), (key) => this.#freeMs(key, nowUs));
+    if (chosen !== undefined) this.remove(chosen.key);
+    return chosen?.freeMs;
   }
 
   #wouldPass({ key, limit, holder }: LeaseHit, hits: number, nowUs: number): boolean {

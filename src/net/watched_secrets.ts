@@ -115,6 +115,11 @@ export class WatchedSecrets {
   }
 }
 
+/** The error for an address of which more than the user and the password has changed. */
+export function otherAddress(): Error {
+  return new Error("expected the address in use with other credentials; restart Weir to use another address");
+}
+
 /** The secret of a file, or an error without its content. */
 async function readSecret(path: string): Promise<string | Error> {
   try {

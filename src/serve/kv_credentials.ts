@@ -2,7 +2,7 @@ import { type KvEndpoints, type KvLogin, parseKvAddress } from "../cache/kv/addr
 import type { KvCredentials } from "../cache/kv/connections.ts";
 import { kvLoginMetrics, type KvPoolName } from "../cache/metrics.ts";
 import { Credential } from "../net/credential.ts";
-import { WatchedSecrets } from "../net/watched_secrets.ts";
+import { otherAddress, WatchedSecrets } from "../net/watched_secrets.ts";
 import type { OpenCacheOptions } from "./cache_connections.ts";
 
 /** The settings of one of the two caches begin so. */
@@ -43,11 +43,7 @@ export function openKvCredentials(
     files,
     onChange(values) {
       const next = orUndefined(() => parse((name) => values.get(name) ?? settings[name]));
-      if (next === undefined || placeOf(next) !== placeOf(address)) {
-        throw new Error(
-          "expected the address in use with other credentials; restart Weir to use another address",
-        );
-      }
+      if (next === undefined || placeOf(next) !== placeOf(address)) throw otherAddress();
       replace(login, loginOf(next));
       replace(sentinelLogin, next.sentinelLogin);
     },

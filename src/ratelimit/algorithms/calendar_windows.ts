@@ -12,6 +12,11 @@ export function isCalendarUnit(unit: string | undefined): unit is CalendarUnit {
   return unit === "DAY" || unit === "WEEK" || unit === "MONTH" || unit === "YEAR";
 }
 
+/** True for windows that `USE_CALENDAR_MONTH_RATE_LIMIT` concerns, if they are fixed. */
+export function isMonthOrYear(unit: string | undefined, multiplier: number): unit is "MONTH" | "YEAR" {
+  return (unit === "MONTH" || unit === "YEAR") && multiplier === 1;
+}
+
 const DAY_SECONDS = 86_400;
 /** The months whose offsets tell how far the clocks of a zone are set back: those of these years. */
 const SAMPLED_YEARS = { from: 2025, to: 2036 };

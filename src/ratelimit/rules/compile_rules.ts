@@ -1,6 +1,6 @@
 import { conditionalRule } from "./conditional_rule.ts";
 import { counterName } from "./cache_key.ts";
-import { CalendarWindows, isCalendarUnit } from "../algorithms/calendar_windows.ts";
+import { CalendarWindows, isCalendarUnit, isMonthOrYear } from "../algorithms/calendar_windows.ts";
 import { UNITS } from "../units.ts";
 import { compilePattern, PatternIndex } from "./pattern_index.ts";
 import { checkSources, type SourceChecks } from "./rule_check.ts";
@@ -85,8 +85,8 @@ function flatLimit(
   options: CompileOptions,
 ): FlatLimit {
   const { unit, unitMultiplier, algorithm, calendar } = block;
-  const isMonth = (unit === "MONTH" || unit === "YEAR") && unitMultiplier === 1 && algorithm === undefined;
-  const isInUtc = options.calendarMonths === true && isMonth && calendar === undefined;
+  const isFixed = algorithm === undefined && isMonthOrYear(unit, unitMultiplier);
+  const isInUtc = options.calendarMonths === true && isFixed && calendar === undefined;
   const flat = isInUtc ? { ...block, calendar: IN_UTC } : block;
   return further === undefined
     ? flat
