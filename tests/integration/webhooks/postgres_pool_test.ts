@@ -5,6 +5,7 @@ import { PostgresPool, type PostgresPoolOptions } from "../../../src/webhooks/st
 import type { PostgresConnection } from "../../../src/webhooks/store/postgres/connection.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { handled } from "../../harness/handled.ts";
+import { POSTGRES_USER } from "../../harness/postgres_folder.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
 import { NO_LIMITS, ownPostgres, postgresServer, refusal } from "../../harness/postgres_fixture.ts";
 import { closing } from "../../harness/sqlite_fixture.ts";
@@ -96,6 +97,31 @@ postgresServer.test("a connection that broke or was left in a transaction is nev
   await pool.use(async (connection) => await Promise.resolve(connection.destroy()));
   pids.push(await pool.use(pidOf));
   assertEquals(new Set(pids).size, 4);
+});
+
+ownPostgres.test("a pool that lost its last connection after another could not be opened serves who asks next", async (server) => {
+  const clock = new FakeClock();
+  const login = new Credential(parsePostgresAddress(server.url()));
+  await using pool = poolOf(server.url(), { login, clock, size: 2 });
+  await pool.use(ask);
+  const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
+  const holding = handled(pool.use(() => held));
+  await server.psql(`ALTER ROLE ${POSTGRES_USER.name} NOLOGIN`);
+  const waiting = handled(pool.use(ask));
+  await until("a refused attempt", () => login.refused > 0);
+  letGo();
+  await Promise.all([holding, waiting]);
+  // The next attempt has nothing to do.
+  clock.advance(60_000);
+  await server.breakConnections();
+  await until("the end of the connections", () => pool.metrics.open === 0);
+  await server.psql(`ALTER ROLE ${POSTGRES_USER.name} LOGIN`);
+  await until("a connection for who asks", async () => {
+    const asked = handled(pool.use(ask));
+    clock.advance(1_000);
+    await asked;
+    return true;
+  }, { deadlineMs: 10_000 });
 });
 
 ownPostgres.test("while the database is unavailable who asks is refused immediately, and soon after it is back it is found", async (server) => {

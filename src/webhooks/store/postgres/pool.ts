@@ -78,7 +78,7 @@ export class PostgresPool {
     });
   }
 
-  /** The reason of the last connection attempt, if it failed. */
+  /** The reason of the last connection attempt, if it failed and there is no connection. */
   get failure(): string | undefined {
     return this.#failure;
   }
@@ -170,9 +170,9 @@ export class PostgresPool {
 
   #lost(reason: string, connection: PostgresConnection | undefined): void {
     if (!this.#pool.connected) this.#isConnected = false;
-    if (connection !== undefined) return;
+    // With another connection, no attempt follows until somebody asks: who asks must not be refused for this one.
+    if (connection !== undefined || this.#pool.connected) return;
     this.#failure = reason;
-    if (this.#pool.connected) return;
     for (const waiter of [...this.#waiting]) waiter.reject(busy(reason));
   }
 
