@@ -1,5 +1,7 @@
 /** The bytes of the parts in one array; the part itself if it is the only one. */
-export function joinBytes(parts: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {
+export function joinBytes<B extends ArrayBufferLike>(
+  parts: readonly Uint8Array<B>[],
+): Uint8Array<B | ArrayBuffer> {
   const [only] = parts;
   if (only !== undefined && parts.length === 1) return only;
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));

@@ -72,6 +72,16 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
     !(value instanceof JsonText);
 }
 
+/** The value below own properties of objects; nothing is below a list. */
+export function ownValueAt(value: JsonValue | undefined, keys: readonly string[]): JsonValue | undefined {
+  let found = value;
+  for (const key of keys) {
+    if (!isJsonObject(found)) return undefined;
+    found = Object.hasOwn(found, key) ? found[key] : undefined;
+  }
+  return found;
+}
+
 /** Writes a JSON value without spaces, its numbers with their digits; a `JsonText` as it was sent. */
 export function stringifyJson(value: JsonValue): string {
   return value instanceof JsonText ? value.text : JSON.stringify(value);

@@ -46,6 +46,13 @@ const ASSERTIONS: Readonly<Record<string, Assertion>> = {
   "\\B": (before, after) => isWord(before) === isWord(after),
 };
 
+/** Throws for one that the reader of patterns should not have: in its place, nothing would ever match. */
+function assertionOf(source: string): Assertion {
+  const assertion = ASSERTIONS[source];
+  if (assertion === undefined) throw new TypeError(`Cannot test the assertion "${source}"`);
+  return assertion;
+}
+
 /** A step leads to the match, to one or two others, or to another if a test of the next character or of the place holds. */
 const [MATCH, SPLIT, READ, ASSERT] = [0, 1, 2, 3];
 
@@ -72,7 +79,7 @@ class Program {
       case "one":
         return this.#step(READ, next, this.#testOf(node.one));
       case "assertion":
-        this.assertions.push(ASSERTIONS[node.assertion] ?? (() => false));
+        this.assertions.push(assertionOf(node.assertion));
         return this.#step(ASSERT, next, this.assertions.length - 1);
       case "all":
         return node.nodes.reduceRight((after, part) => this.add(part, after), next);

@@ -3,6 +3,7 @@ import { FakeClock } from "./fake_clock.ts";
 import { decide, GrpcClient } from "./grpc_client.ts";
 import { SecretFolder } from "./secret_folder.ts";
 import { ServeFixture } from "./serve_fixture.ts";
+import { SteadyCalls } from "./steady_calls.ts";
 import { until } from "./until.ts";
 
 /** A cache whose credentials change. */
@@ -40,9 +41,7 @@ export class RotationBed implements AsyncDisposable {
   readonly #clock: FakeClock;
   readonly #load: Promise<unknown>;
   readonly #ending = new AbortController();
-  /** The number of decisions, by their callers. */
-  readonly #decided = new Array<number>(CALLERS).fill(0);
-  #errors: string[] = [];
+  readonly #calls = new SteadyCalls(CALLERS);
 
   static async open(cache: RotatedCache, env: Readonly<Record<string, string>> = {}): Promise<RotationBed> {
     const folder = new SecretFolder();
@@ -84,35 +83,25 @@ export class RotationBed implements AsyncDisposable {
     await this.#cache.kill();
     // Without the right password no other is opened.
     await until("the end of the connections", async () => {
-      return this.#errors.length > 0 || await this.#opened() > opened;
+      return this.#calls.failures.length > 0 || await this.#opened() > opened;
     });
   }
 
   /** Waits until the calls of all callers succeed, within the limit after `since`. */
   async recovered(since = this.#clock.elapsed()): Promise<void> {
-    await until("decisions of all callers", async () => {
-      this.#errors = [];
-      const from = [...this.#decided];
-      const isOver = () => this.#decided.every((count, caller) => count > (from[caller] ?? 0) + 1);
-      await until("the next of each", () => isOver() || this.#errors.length > 0);
-      return this.#errors.length === 0;
-    });
+    await this.#calls.recover();
     const tookMs = this.#clock.elapsed() - since;
     assert(tookMs <= RECOVERY_MS, `calls succeed within ${RECOVERY_MS} ms, not after ${tookMs} ms`);
   }
 
   /** Calls succeed, and none has failed. */
   async goesOn(): Promise<void> {
-    this.#errors = [];
-    const sum = () => this.#decided.reduce((all, count) => all + count);
-    const from = sum();
-    await until("many decisions", () => sum() >= from + STEADY_CALLS || this.#errors.length > 0);
-    assertEquals(this.#errors, []);
+    await this.#calls.goOn(STEADY_CALLS);
   }
 
   /** Waits until calls fail because of the password. */
   async refuses(): Promise<void> {
-    await until("the refusal", () => this.#errors.some((text) => /WRONGPASS/.test(text)));
+    await until("the refusal", () => this.#calls.failures.some((text) => /WRONGPASS/.test(text)));
   }
 
   /** Waits until so many lines of the log have this text. */
@@ -133,11 +122,11 @@ export class RotationBed implements AsyncDisposable {
     while (!this.#isOver) {
       const answer = await decide(client, "shop", `user=${caller}`);
       if (!("code" in answer)) {
-        this.#decided[caller] = (this.#decided[caller] ?? 0) + 1;
+        this.#calls.noteSuccess(caller);
         continue;
       }
       if (answer.code !== UNAVAILABLE) throw new Error(answer.details);
-      this.#errors.push(answer.details);
+      this.#calls.noteFailure(answer.details);
       // Refusals are fast, and would keep the thread of the service busy.
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }

@@ -6,6 +6,7 @@ import {
   parseJson,
   stringifyJson,
 } from "../../base/exact_json.ts";
+import { joinBytes } from "../../base/bytes.ts";
 import { JsonText } from "../../base/json_text.ts";
 import { timeText } from "../../base/rfc3339.ts";
 import { errorText } from "../../base/error_text.ts";
@@ -94,12 +95,7 @@ function cloudEvent({ id, kind, createdAt, body }: RenderedEvent): Uint8Array {
     datacontenttype: "application/json",
   };
   const start = encoder.encode(`${JSON.stringify(attributes).slice(0, -1)},"data":`);
-  const data = payloadBytes(kind, body);
-  const bytes = new Uint8Array(start.length + data.length + 1);
-  bytes.set(start);
-  bytes.set(data, start.length);
-  bytes.set(encoder.encode("}"), start.length + data.length);
-  return bytes;
+  return joinBytes([start, payloadBytes(kind, body), encoder.encode("}")]);
 }
 
 function rendered(json: string, { id, kind, createdAt, body }: RenderedEvent): Uint8Array {

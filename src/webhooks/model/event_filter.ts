@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue, parseJson } from "../../base/exact_json.ts";
+import { type JsonObject, type JsonValue, ownValueAt, parseJson } from "../../base/exact_json.ts";
 import {
   type Condition,
   type ConditionProblem,
@@ -32,12 +32,12 @@ const readPath: ReadPath<readonly string[]> = (text) => {
 
 /** Returns whether `data` matches a filter. */
 export function matchesFilter(filter: EventFilter, data: JsonValue | undefined): boolean {
-  return mismatchOf(filter, (keys) => valueAt(data, keys)) === undefined;
+  return mismatchOf(filter, (keys) => ownValueAt(data, keys)) === undefined;
 }
 
 /** Why `data` does not match a filter, in one line; nothing when it matches. */
 export function filterMismatch(filter: EventFilter, data: JsonValue | undefined): string | undefined {
-  const mismatch = mismatchOf(filter, (keys) => valueAt(data, keys));
+  const mismatch = mismatchOf(filter, (keys) => ownValueAt(data, keys));
   return mismatch === undefined ? undefined : mismatchText(mismatch, { of: "data", whose: "the filter" });
 }
 
@@ -67,14 +67,4 @@ export function payloadOf(body: Uint8Array): JsonValue | undefined {
     // The output of a workflow may be nested too deep for the parser, and its event must be stored all the same.
     return undefined;
   }
-}
-
-/** The value below own properties of objects; a path does not enter lists. */
-function valueAt(data: JsonValue | undefined, keys: readonly string[]): JsonValue | undefined {
-  let value = data;
-  for (const key of keys) {
-    if (!isJsonObject(value)) return undefined;
-    value = Object.hasOwn(value, key) ? value[key] : undefined;
-  }
-  return value;
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../base/exact_json.ts";
+import { type JsonObject, ownValueAt } from "../../base/exact_json.ts";
 import type { TriggerVerification } from "./records.ts";
 import { type CallHeaders, headerValue } from "./signature_header.ts";
 import { headerNames, schemeOf } from "./signature_scheme.ts";
@@ -11,7 +11,7 @@ export function deliveryIdOf(
 ): string | undefined {
   const { header, field } = schemeOf(verification).id ?? {};
   if (field === undefined) return headerValue(header, headers);
-  const id = valueAt(input, field);
+  const id = ownValueAt(input, field.split("."));
   return typeof id === "string" ? id : undefined;
 }
 
@@ -40,12 +40,4 @@ export function weaknessOf(verification: TriggerVerification): string | undefine
   return algorithm === "hmac-sha1"
     ? "HMAC-SHA1 is weak: use another algorithm if the sender offers one"
     : undefined;
-}
-
-/** The value at a path such as `event.id`, of own properties. */
-export function valueAt(input: unknown, path: string): unknown {
-  return path.split(".").reduce<unknown>((value, name) => {
-    const isObject = typeof value === "object" && value !== null && Object.hasOwn(value, name);
-    return isObject ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
-  }, input);
 }

@@ -1,3 +1,5 @@
+import { joinBytes } from "../../base/bytes.ts";
+
 /** The values of a call that a signed text may have, in addition to its headers and its body. */
 const SIGNED_VALUES = ["id", "time", "method", "url", "path"] as const;
 
@@ -66,15 +68,7 @@ export type SignedPiece = string | typeof BODY;
 
 /** The bytes of a signed text. Texts are Latin-1, as HTTP reads headers, so that these are the bytes that were sent. */
 export function signedText(pieces: readonly SignedPiece[], body: Uint8Array): Uint8Array {
-  if (pieces.every((piece) => piece === BODY)) return body;
-  const all = pieces.map((piece) => piece === BODY ? body : latin1(piece));
-  const bytes = new Uint8Array(all.reduce((length, piece) => length + piece.length, 0));
-  let at = 0;
-  for (const piece of all) {
-    bytes.set(piece, at);
-    at += piece.length;
-  }
-  return bytes;
+  return joinBytes(pieces.map((piece) => piece === BODY ? body : latin1(piece)));
 }
 
 function latin1(text: string): Uint8Array {

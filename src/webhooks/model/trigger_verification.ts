@@ -1,7 +1,7 @@
 import { DEFAULT_TOLERANCE_SECONDS } from "../resources/trigger_verification.ts";
 import type { SignatureScheme } from "../resources/signature_presets.ts";
 import type { TriggerVerification } from "./records.ts";
-import { valueAt } from "./signed_delivery.ts";
+import { type JsonValue, ownValueAt } from "../../base/exact_json.ts";
 import { isSignedByKey } from "./public_key.ts";
 import { constantTimeEqual, hmac, secondsBehind, type SigningSecret } from "./signature.ts";
 import {
@@ -174,12 +174,12 @@ async function isSigned(
 }
 
 /** A time is a text or a number. */
-function textAt(input: unknown, field: string): string | undefined {
-  const value = valueAt(input, field);
+function textAt(input: JsonValue | undefined, field: string): string | undefined {
+  const value = ownValueAt(input, field.split("."));
   return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
 }
 
-function parsedBody(body: Uint8Array): unknown {
+function parsedBody(body: Uint8Array): JsonValue | undefined {
   try {
     return JSON.parse(new TextDecoder().decode(body));
   } catch {

@@ -3,6 +3,7 @@ import { POSTGRES_USER } from "../../harness/postgres_folder.ts";
 import { ownPostgres } from "../../harness/postgres_fixture.ts";
 import type { PostgresServer } from "../../harness/postgres_server.ts";
 import { SecretFolder } from "../../harness/secret_folder.ts";
+import { SteadyCalls } from "../../harness/steady_calls.ts";
 import { until } from "../../harness/until.ts";
 import { SHOP_RULES } from "../../harness/webhook_calls.ts";
 import { webhookCall } from "../../harness/webhook_client.ts";
@@ -25,9 +26,7 @@ class Bed implements AsyncDisposable {
   readonly #first: string;
   readonly #ending = new AbortController();
   #load: Promise<unknown> = Promise.resolve();
-  /** The number of accepted calls, by their callers. */
-  readonly #accepted = new Array<number>(CALLERS).fill(0);
-  #refusals: string[] = [];
+  readonly #calls = new SteadyCalls(CALLERS);
 
   private constructor(weir: WebhookServed, folder: SecretFolder, server: PostgresServer, address: string) {
     this.weir = weir;
@@ -71,27 +70,17 @@ class Bed implements AsyncDisposable {
 
   /** Calls are accepted, and none is refused. */
   async goesOn(): Promise<void> {
-    this.#refusals = [];
-    const sum = () => this.#accepted.reduce((all, count) => all + count);
-    const from = sum();
-    await until("many calls", () => sum() >= from + STEADY_CALLS || this.#refusals.length > 0);
-    assertEquals(this.#refusals, []);
+    await this.#calls.goOn(STEADY_CALLS);
   }
 
-  /** The calls of all callers are accepted: that of one may still wait for its refusal while others go on. */
+  /** The calls of all callers are accepted. */
   async recovers(): Promise<void> {
-    await until("calls of all callers that are accepted", async () => {
-      this.#refusals = [];
-      const from = [...this.#accepted];
-      const isOver = () => this.#accepted.every((count, caller) => count > (from[caller] ?? 0) + 1);
-      await until("the next of each", () => isOver() || this.#refusals.length > 0);
-      return this.#refusals.length === 0;
-    });
+    await this.#calls.recover();
   }
 
   async refuses(): Promise<void> {
-    this.#refusals = [];
-    await until("calls that are refused", () => this.#refusals.length > CALLERS);
+    this.#calls.failures = [];
+    await until("calls that are refused", () => this.#calls.failures.length > CALLERS);
   }
 
   async logs(text: string): Promise<void> {
@@ -102,8 +91,8 @@ class Bed implements AsyncDisposable {
     const url = `${this.weir.base}/api/v1/workflows/triggers/t`;
     while (!this.#ending.signal.aborted) {
       const { status, body } = await webhookCall(url, { token, key: crypto.randomUUID(), body: {} });
-      if (status === 202) this.#accepted[caller] = (this.#accepted[caller] ?? 0) + 1;
-      else this.#refusals.push(`${status} ${body.code}`);
+      if (status === 202) this.#calls.noteSuccess(caller);
+      else this.#calls.noteFailure(`${status} ${body.code}`);
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
