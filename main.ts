@@ -19,6 +19,7 @@ import { makeReportingParts, type PartsOptions, type ServiceParts } from "./src/
 import { openOtlp } from "./src/serve/otlp.ts";
 import { type ApplyRules, openRules } from "./src/serve/rules.ts";
 import { openTracing } from "./src/serve/tracing.ts";
+import { reportState } from "./src/serve/systemd_notification.ts";
 import type { DecidingWorkerHandle } from "./src/serve/workers/message.ts";
 import {
   type Environment,
@@ -126,6 +127,7 @@ export async function serve(
     await workers?.listen(portOf(grpc));
     logListening(logger, grpc, http);
     health.set("start", true);
+    await reportState("READY=1", parts);
     // Their workers would delay the first calls.
     webhooks.start();
     (await otlpOpening)?.start();

@@ -3,6 +3,7 @@ import { hostPort } from "../base/host_port.ts";
 import type { HttpPort } from "../http/server/http_port.ts";
 import type { Logger } from "../base/log.ts";
 import type { ServiceParts } from "./parts.ts";
+import { reportState } from "./systemd_notification.ts";
 
 /** A part of the service that is off. */
 export const NOT_OPENED = { close: () => Promise.resolve() } as const;
@@ -53,14 +54,16 @@ export class OpenedParts {
 /** Stops the service on the signal: health fails immediately, `close` follows after the delay for load balancers. */
 export async function stopOn(
   signal: AbortSignal,
-  { health, logger, clock, settings }: ServiceParts,
+  parts: ServiceParts,
   { drain, close }: { readonly drain: () => void; readonly close: () => Promise<void> },
 ): Promise<void> {
+  const { health, logger, clock, settings } = parts;
   await aborted(signal);
   health.set("sigterm", false, "the service is stopping");
   drain();
   logger.info("Stopping", {}, "warning");
-  await new Promise<void>((resolve) => void clock.after(settings.SHUTDOWN_DELAY, resolve));
+  const delayed = new Promise<void>((resolve) => void clock.after(settings.SHUTDOWN_DELAY, resolve));
+  await Promise.all([delayed, reportState("STOPPING=1", parts)]);
   await close();
   logger.info("Stopped", {}, "warning");
 }

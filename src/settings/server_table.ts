@@ -35,6 +35,11 @@ const PROCESS = inGroup("Process", {
       "`GRPC_MAX_CONNECTIONS`. 2 or more require `BACKEND_TYPE=kv` or `mc`, Linux and the TCP port.",
     { min: 1, max: 64 },
   ),
+  NOTIFY_SOCKET: file(
+    "Unix socket of a service manager, which systemd sets for a unit with `Type=notify`. Weir reports to it when " +
+      "all its ports are open, and when it begins to stop.",
+    "nothing is reported",
+  ),
   ALLOW_UNSAFE_DENO: flag(
     "false",
     "`true` starts Weir with `GRPC_ENGINE=grpc-js` even on a Deno release that a gRPC peer can abort then.",

@@ -52,7 +52,7 @@ Deno.test("compose.yaml: every service runs what its image has, and only Weir ru
     return [name, String(image).replace(/:.+$/, ""), program];
   });
   assertEquals(seen, [
-    ["weir", "weir", "weir"],
+    ["weir", "localhost/weir", "weir"],
     ["cache", "redis", "redis-server"],
     ["envoy", "envoyproxy/envoy", "envoy"],
     ["application", "envoyproxy/envoy", "envoy"],

@@ -1,5 +1,6 @@
 import { assertEquals } from "#assert";
 import { dirname, join } from "node:path";
+import config from "../../deno.json" with { type: "json" };
 import { SERVE_FLAGS } from "../../scripts/serve_flags.ts";
 import { ChildProcess } from "../harness/child_process.ts";
 import { ServeFixture } from "../harness/serve_fixture.ts";
@@ -35,6 +36,22 @@ Deno.test("the image has the pinned Deno, a user that is not root, a volume and 
     'CMD ["serve"]',
   ]);
   assertEquals(lines.filter((line) => line.includes(`deno@${RELEASE} `)).length, 1);
+});
+
+Deno.test("the image has the labels of its version, license and sources", async () => {
+  const label = (await dockerInstructions()).find((line) => line.startsWith("LABEL ")) ?? "";
+  const pairs = label.matchAll(/ org\.opencontainers\.image\.([a-z.]+)="([^"]*)"/g);
+  const labels = Object.fromEntries(Array.from(pairs, ([, name = "", value]) => [name, value]));
+  const base = (await dockerInstructions()).findLast((line) => line.startsWith("FROM "))?.split(" ")[1];
+  const { title, description, ...others } = labels;
+  assertEquals([title, description === ""], ["Weir", false]);
+  assertEquals(others, {
+    licenses: config.license,
+    version: config.version,
+    revision: "$REVISION",
+    source: "$SOURCE",
+    "base.name": `docker.io/library/${base}`,
+  });
 });
 
 Deno.test("the image is built from what is there, and the rest is kept away from Docker", async () => {

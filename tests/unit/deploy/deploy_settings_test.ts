@@ -24,7 +24,7 @@ const KUBERNETES = [
   ...["redis/kustomization.yaml", "redis/redis.yaml", "redis/network_policy.yaml"],
 ].map((name) => `kubernetes/${name}`);
 const FILES = [
-  ...["Dockerfile", "compose.yaml", "weir.service", "weir@.service", "weir.sh"],
+  ...["Dockerfile", "compose.yaml", "weir.service", "weir@.service", "weir-sandbox.conf", "weir.sh"],
   ...KUBERNETES,
 ];
 /** Words in capitals with an underscore that are no variables. */

@@ -99,6 +99,7 @@ const GOLDEN: Readonly<Record<SettingName, Row>> = {
   SHUTDOWN_DELAY: time(0),
   LISTEN_SHARED: flag(true),
   WORKERS: count(1, 1, 64),
+  NOTIFY_SOCKET: path(),
   ALLOW_UNSAFE_DENO: flag(false),
   HOST: host("0.0.0.0"),
   PORT: count(8_080, 0, 65_535),
