@@ -62,6 +62,8 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: "8x32 h2load", part: "h2load", targets: SERVERS, ...ONE_KEY, isH2load: true },
   { name: "64x4", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 64, inFlight: 4 },
   { name: "256x1", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 256, inFlight: 1 },
+  { name: "512x1", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 512, inFlight: 1 },
+  { name: "1000x1", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 1_000, inFlight: 1 },
   { name: "8x1", part: "shapes", targets: SERVERS, ...MANY_KEYS, connections: 8, inFlight: 1 },
   {
     name: "8x32 seen once",

@@ -1,8 +1,12 @@
 import { Buffer } from "node:buffer";
 import { Duplex } from "node:stream";
+import { FairReads } from "./fair_reads.ts";
 
 /** Size of one read, and of the read buffer. */
 const READ_BYTES = 65_536;
+
+/** The order of reads among all streams of the thread. */
+const reads = new FairReads();
 
 type Done = (error?: Error | null) => void;
 
@@ -36,6 +40,7 @@ export class ConnectionStream extends Duplex {
   override _read(): void {
     if (this.#isReading) return;
     this.#isReading = true;
+    reads.begin();
     this.#readNext();
   }
 
@@ -70,19 +75,29 @@ export class ConnectionStream extends Duplex {
 
   readonly #onRead = (count: number | null): void => {
     if (count === null) {
-      this.#isReading = false;
+      this.#endReading();
       this.push(null);
       return;
     }
     this.#bytesRead += count;
     const chunk = Buffer.allocUnsafe(count);
     chunk.set(this.#bytes.subarray(0, count));
-    this.#isReading = this.push(chunk);
-    if (this.#isReading) this.#readNext();
+    if (this.push(chunk)) reads.next(this.#next);
+    else this.#endReading();
   };
 
-  readonly #onReadError = (error: unknown): void => {
+  readonly #next = (): void => {
+    if (this.destroyed) this.#endReading();
+    else this.#readNext();
+  };
+
+  #endReading(): void {
     this.#isReading = false;
+    reads.end();
+  }
+
+  readonly #onReadError = (error: unknown): void => {
+    this.#endReading();
     if (!this.destroyed) this.destroy(error instanceof Error ? error : new Error(String(error)));
   };
 }
