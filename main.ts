@@ -12,6 +12,7 @@ import { stopRequests } from "./src/base/stop_requests.ts";
 import { versionText } from "./src/base/version.ts";
 import { heldUntilAborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
+import type { Rules } from "./src/ratelimit/rules/rules.ts";
 import { openAdministration } from "./src/serve/administration.ts";
 import { watchDecisions, watchHealth } from "./src/serve/health_watch.ts";
 import { addressOf, NOT_OPENED, OpenedParts, portOf, stopOn } from "./src/serve/lifecycle.ts";
@@ -54,8 +55,8 @@ interface Addresses {
 /** A running service. */
 export interface Running {
   readonly addresses: Addresses;
-  /** The domains of the rules in force. */
-  readonly domains: () => readonly string[];
+  /** The rules in force. */
+  readonly rules: () => Rules | undefined;
   /** Settles when the service has stopped, after its signal was aborted. */
   readonly stopped: Promise<void>;
 }
@@ -138,7 +139,7 @@ export async function serve(
     };
     const stopped = stopOn(end, parts, { drain: () => http.drain(), close });
     const addresses = { grpc: grpc.address, http: addressOf(http), debug: addressOf(debug) };
-    return { addresses, domains: () => [...service.rules?.domains.keys() ?? []], stopped };
+    return { addresses, rules: reading.rules, stopped };
   } catch (error) {
     await opened.close();
     throw error;

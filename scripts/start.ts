@@ -7,6 +7,9 @@ import { join } from "node:path";
 import { main, type Running } from "../main.ts";
 import { standardOutput } from "../src/base/standard_streams.ts";
 import { isGivenAs } from "../src/settings/aliases.ts";
+import { matchLimit } from "../src/ratelimit/rules/match_rules.ts";
+import { NO_RULES, type RateLimit, type RuleLevel, type Rules } from "../src/ratelimit/rules/rules.ts";
+import { limitText } from "../src/ratelimit/rules/rules_text.ts";
 import { parseBackendType } from "../src/settings/cache_table.ts";
 import { isGiven } from "../src/settings/secret_files.ts";
 
@@ -85,11 +88,39 @@ function rulesText(domains: readonly string[], environment: Readonly<Record<stri
   return `${named}; from ${join(...path)}`;
 }
 
+/** A value for a level of a rule. */
+function exampleValue({ value, pattern, match }: RuleLevel): string {
+  if (match !== undefined) return "in" in match ? match.in[0] ?? "" : match.regex;
+  if (value === "") return "bob";
+  return pattern === undefined ? value : value.replaceAll("*", "1");
+}
+
+/** The body of a call that a limit decides, quoted for a shell; nothing if another rule decides, or none refuses. */
+function exampleBody(limit: RateLimit, { domains }: Rules): string | undefined {
+  const { rule, unlimited, shadowMode, quotaMode } = limit;
+  if (rule === undefined || unlimited || shadowMode || quotaMode) return undefined;
+  const entries = rule.path.map((level) => ({ key: level.key, value: exampleValue(level) }));
+  if (matchLimit(domains.get(rule.domain) ?? new Map(), entries) !== limit) return undefined;
+  const body = JSON.stringify({ domain: rule.domain, descriptors: [{ entries }] });
+  return `'${body.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A decision to request by the rules in force. */
+function exampleText(rules: Rules, url: string): string {
+  for (const limit of rules.limits) {
+    const body = exampleBody(limit, rules);
+    if (body === undefined) continue;
+    return `Request decisions; more than ${limitText(limit)} return 429:\n\n  curl -i ${url} -d ${body}`;
+  }
+  return "There are no rules that refuse requests: see docs/rules.md.";
+}
+
 function welcome(
-  { addresses, domains }: Running,
+  { addresses, rules }: Running,
   environment: Readonly<Record<string, string>>,
   tokenFile: string | undefined,
 ): void {
+  const inForce = rules() ?? NO_RULES;
   const isOpen = HOSTS.some((name) => environment[name] !== DEFAULTS[name]);
   const opening = `To open it to others, set ${HOSTS.join(", ")} to 0.0.0.0.`;
   const hint = isOpen ? "" : `\nOnly this machine can reach it. ${opening}\n`;
@@ -107,12 +138,10 @@ Weir is ready.
   page      ${debug}/ui
   webhooks  ${api}/api/v1
   token     ${tokenFile ?? "that of ADMIN_TOKEN"}
-  rules     ${rulesText(domains(), environment)}
+  rules     ${rulesText([...inForce.domains.keys()], environment)}
   cache     ${cacheText(environment)}
 ${hint}
-Request a decision; the sixth request within a minute returns 429:
-
-  curl -i ${http}/json -d '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}'
+${exampleText(inForce, `${http}/json`)}
 
 Administer webhooks on the page, which asks for the token, or by the API:
 

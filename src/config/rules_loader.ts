@@ -189,9 +189,7 @@ function noteAccepted(
   health.degrade("config", []);
   const fields = { domains: domainCount, limits: rules.limits.length, version };
   const message = isAfterRejected && hadRules ? "Rules loaded again" : "Rules loaded";
-  // The end of a problem is a warning, like its beginning.
-  if (isAfterRejected) logger.warning(message, fields);
-  else logger.info(message, fields);
+  logger.info(message, fields);
 }
 
 /**

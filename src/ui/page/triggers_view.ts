@@ -21,7 +21,7 @@ import { descriptorsIn, descriptorsText, headersIn, objectIn } from "./typed_tex
 export const triggersView = recordListView({
   resource: TRIGGERS,
   title: "Triggers",
-  about: "What starts workflows. Calls show a key, or are signed; keys and secrets are shown only once.",
+  about: "What starts workflows. A call has a key or a signature; the page shows keys and secrets only once.",
   empty: "No triggers yet.",
   columns: [
     {

@@ -1,7 +1,49 @@
 import { assert, assertEquals } from "#assert";
+import denoJson from "../../../deno.json" with { type: "json" };
 import { ChildProcess } from "../../harness/child_process.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { eventually, until } from "../../harness/until.ts";
+
+/** The start task, without the line that Deno prints. */
+const args = denoJson.tasks.start.split(" ").slice(1);
+
+Deno.test("the start task prints a decision that fits the rules", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "weir_" });
+  const port = `${freePort()}`;
+  const env = {
+    PORT: port,
+    GRPC_PORT: `${freePort()}`,
+    DEBUG_PORT: `${freePort()}`,
+    ADMIN_TOKEN: "a-token-of-the-administration-for-tests",
+    WEBHOOK_STORE: `${folder}/weir.db`,
+    RUNTIME_ROOT: folder,
+    RUNTIME_APPDIRECTORY: "rules",
+  };
+  await Deno.mkdir(`${folder}/rules`);
+  await Deno.writeTextFile(
+    `${folder}/rules/a.yaml`,
+    "domain: o'neil\ndescriptors:\n  - key: a\n    value: bob\n    shadow_mode: true\n    rate_limit: { unit: day, requests_per_unit: 1 }\n" +
+      "  - key: path\n    value: /x/*\n    rate_limit: { unit: day, requests_per_unit: 0 }\n",
+  );
+  const cwd = new URL("../../..", import.meta.url).pathname;
+  try {
+    await using started = new ChildProcess(Deno.execPath(), {
+      args,
+      cwd,
+      env: { ...Deno.env.toObject(), ...env },
+    });
+    const command = () => started.stdoutLines.find((line) => line.startsWith("  curl -i ")) ?? "";
+    await until("the command", () => command() !== "");
+    assert(started.stdoutLines.includes("Request decisions; more than 0 per DAY return 429:"));
+    assertEquals(
+      command(),
+      `  curl -i http://127.0.0.1:${port}/json -d '{"domain":"o'\\''neil","descriptors":[{"entries":[{"key":"path","value":"/x/1"}]}]}'`,
+    );
+    await started.stop();
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
 
 Deno.test("the start task binds to loopback, says what is open, and refuses a second one on its ports", async () => {
   const folder = await Deno.makeTempDir({ prefix: "weir_" });
@@ -12,7 +54,6 @@ Deno.test("the start task binds to loopback, says what is open, and refuses a se
     ADMIN_TOKEN_FILE: `${folder}/token`,
     WEBHOOK_STORE_FILE: `${folder}/store`,
   };
-  const args = ["run", "--allow-all", "--unstable-no-legacy-abort", "scripts/start.ts"];
   const cwd = new URL("../../..", import.meta.url).pathname;
   const unset = { KV_URL: "", BACKEND_TYPE: "", ADMIN_TOKEN: "", WEBHOOK_STORE: "" };
   const childEnv = { ...Deno.env.toObject(), ...unset, ...env };
@@ -35,6 +76,8 @@ Deno.test("the start task binds to loopback, says what is open, and refuses a se
       `  token     ${env.ADMIN_TOKEN_FILE}`,
       `  rules     shop; from ${cwd}config/rules`,
       "  cache     memory of this process; set KV_URL for redis",
+      "Request decisions; more than 5 per MINUTE return 429:",
+      `  curl -i http://127.0.0.1:${PORT}/json -d '{"domain":"shop","descriptors":[{"entries":[{"key":"account","value":"bob"}]}]}'`,
       `  curl -H "Authorization: Bearer $(cat '${env.ADMIN_TOKEN_FILE}')" http://127.0.0.1:${PORT}/api/v1/endpoints`,
     ];
     await until("the commands", () => started.stdoutLines.some((line) => line.includes("/endpoints")));

@@ -147,9 +147,9 @@ for (const [name, loads, expected, ...failing] of CASES) {
 const NOTE = "a.yaml:3:3: descriptors[0]: unknown key 'vale'; did you mean 'value'?";
 const NOTES: readonly (readonly [name: string, loads: RulesLoad[], isNoted: boolean, lastLine: string])[] = [
   ["at first", [BAD], true, "error: Rules rejected; waiting for valid rules errors=3"],
-  ["and the first rules follow", [BAD, GOOD], false, "warning: Rules loaded"],
+  ["and the first rules follow", [BAD, GOOD], false, LOADED],
   ["twice", [GOOD, UNREADABLE, BAD], true, "error: Rules rejected; keeping the previous rules errors=3"],
-  ["and rules load again", [GOOD, BAD, GOOD], false, "warning: Rules loaded again"],
+  ["and rules load again", [GOOD, BAD, GOOD], false, "info: Rules loaded again"],
   ["and rules load twice", [GOOD, BAD, GOOD, GOOD], false, LOADED],
 ];
 
@@ -216,7 +216,7 @@ Deno.test("rules loader: a rejected first configuration is logged every 30 s unt
   await story.load(GOOD);
   await story.load(UNREADABLE);
   assertEquals([story.take(), story.clock.waiting], [[
-    ...GOOD_LINES.toSpliced(-1, 1, "warning: Rules loaded"),
+    ...GOOD_LINES.toSpliced(-1, 1, LOADED),
     ...GONE,
   ], 0]);
   await story.close();
