@@ -185,10 +185,10 @@ function servedByProcess(env: Readonly<Record<string, string>>): Host {
     const addresses = await child.find(ports).catch((error) => {
       throw startError(log) ?? error;
     });
-    const domains = () => {
-      throw new Error("Cannot look at the domains: another process has them");
+    const rules = () => {
+      throw new Error("Cannot look at the rules: another process has them");
     };
-    return { addresses, domains, stopped: child.exited.then(() => {}) };
+    return { addresses, rules, stopped: child.exited.then(() => {}) };
   };
   const signal = (name: Deno.Signal) => () => child.signal(name);
   return { log, opened: open(), reload: signal("SIGHUP"), beginStop: signal("SIGTERM") };
