@@ -51,6 +51,7 @@ const SINGLE_PAGES = [
   "scripts/bench/README.md",
   "src/rest/README.md",
 ];
+const SITE = join(ROOT, "docs/site");
 const FENCE = /^( *)(`{3,})(\S*) *([^\n]*)\n(.*?)^ *\2 *$/gms;
 const CODE = /(`+)(?!`)([^\n]*?[^`])\1(?!`)/g;
 const LINK = /\]\(<?([^)\s>]+)>?(?: "[^"]*")?\)|^ *\[[^\]]+\]: +(\S+)|\b(?:href|src)="([^"]+)"/gm;
@@ -80,6 +81,20 @@ export function readPage(path: string, text: string): Page {
     anchors: anchorsOf(headings.map((heading) => heading.text), withoutCode),
     links: linksOf(withoutCode, text),
   };
+}
+
+/** The text of a page with other targets of its links, except those in code. */
+export function replaceLinks({ text, body }: Page, replace: (target: string) => string): string {
+  let replaced = "";
+  let end = 0;
+  for (const match of body.replaceAll(CODE, blank).matchAll(LINK)) {
+    const [whole, inline, reference, html] = match;
+    const target = inline ?? reference ?? html ?? "";
+    const start = match.index + whole.lastIndexOf(target);
+    replaced += text.slice(end, start) + replace(target);
+    end = start + target.length;
+  }
+  return replaced + text.slice(end);
 }
 
 /** The text of the section below a heading, up to the next heading of its level or above. */
@@ -142,7 +157,8 @@ function markdownBelow(folder: string): string[] {
   if (!existsSync(folder)) return [];
   return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) => {
     const path = join(folder, name);
-    if (isDirectory) return markdownBelow(path);
+    // The site is built from these pages.
+    if (isDirectory) return path === SITE ? [] : markdownBelow(path);
     return name.endsWith(".md") ? [relative(ROOT, path)] : [];
   });
 }

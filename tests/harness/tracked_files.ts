@@ -2,10 +2,10 @@
 const ALLOWED: readonly RegExp[] = [
   /^(?:\.gitignore|(?:CHANGELOG|CONTRIBUTING|README|SECURITY)\.md|LICENSE|deno\.(?:json|lock)|main\.ts)$/,
   /^\.ci\/(?:run|smoke)$/,
-  /^\.github\/workflows\/\w+\.yml$/,
+  /^\.github\/(?:(?:workflows|ISSUE_TEMPLATE)\/\w+\.yml|pull_request_template\.md)$/,
   /^config\/[\w/@-]+\.(?:conf|env|json|service|sh|yaml)$/,
   /^config\/deploy\/Dockerfile(?:\.dockerignore)?$/,
-  /^docs\/[\w/-]+\.(?:md|svg)$/,
+  /^docs\/(?:[\w/-]+\.(?:md|png|svg)|site\/(?:package(?:-lock)?\.json|\.vitepress\/config\.ts))$/,
   /^proto\/[\w/]+\.proto$/,
   /^scripts\/(?:weir|[\w/]+\.ts|bench\/README\.md|bench\/results\/\w+\.(?:json|svg))$/,
   /^src\/(?:[\w/]+\.(?:md|ts)|(?:rest|ui\/page)\/deno\.json|ui\/page\/\w+\.(?:css|html))$/,
