@@ -29,6 +29,7 @@ import {
   SettingsError,
 } from "./src/settings/read_settings.ts";
 import type { SpanExport } from "./src/telemetry/otlp_exporter.ts";
+import { hasSettings } from "./src/settings/unread_names.ts";
 import type { EffectiveSetting } from "./src/settings/effective_settings.ts";
 import { StatsStore } from "./src/stats/store.ts";
 import { createLogger } from "./src/telemetry/logger.ts";
@@ -41,6 +42,8 @@ import type { WebhookWorkerHandle } from "./src/webhooks/service/supervisor.ts";
 const { version } = config;
 /** The grace of running calls when the service stops. */
 const DRAIN_MS = 10_000;
+/** The exit code of an invalid value, as for commands. */
+const INVALID_SETTINGS_EXIT = 2;
 /** Longest wait of an exit for a log that is not read. */
 const LAST_LINES_MS = 500;
 
@@ -242,10 +245,12 @@ interface MainOptions {
 export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
   const environment = options.environment ?? Deno.env.toObject();
   const [command = "serve", ...rest] = args;
-  if (command === "serve" && rest.length === 0) {
+  // Somebody who types the name alone is told what to do.
+  const isNamed = args.length > 0 || hasSettings(environment);
+  if (command === "serve" && rest.length === 0 && isNamed) {
     return await runService(environment, options.onReady ?? (() => {}));
   }
-  if (["version", "-version", "--version"].includes(command)) {
+  if (["version", "-v", "-version", "--version"].includes(command)) {
     standardOutput.stdout(versionText(version));
     return 0;
   }
@@ -280,7 +285,7 @@ async function runService(environment: Environment, onReady: (running: Running) 
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     for (const line of [...error.notes, ...error.warnings, ...error.problems]) write(line);
-    return 1;
+    return INVALID_SETTINGS_EXIT;
   } finally {
     await flush(lines);
   }

@@ -4,6 +4,8 @@ import {
   type CommandFlag,
   type CommandGroup,
   exitCodesOf,
+  flagDoc,
+  flagText,
   sentenceOf,
 } from "../../src/cli/command.ts";
 import { documentedCommands } from "../../src/cli/commands.ts";
@@ -114,9 +116,9 @@ function commandTable(commands: readonly Command[]): string {
 }
 
 function flagTable(flags: Flags): string[] {
-  const rows = Object.entries(flags).map(([name, { value, doc, repeated }]) => [
-    `\`--${name}${value === undefined ? "" : ` ${value}`}\``,
-    markdown(sentenceOf(repeated === true ? `${doc}; may be repeated` : doc)),
+  const rows = Object.entries(flags).map(([name, flag]) => [
+    `\`${flagText(name, flag)}\``,
+    markdown(sentenceOf(flagDoc(flag))),
   ]);
   return rows.length === 0 ? [] : [table(["Flag", "Meaning"], rows)];
 }
@@ -139,7 +141,7 @@ const CODE = new RegExp(
     '"weir [^"]+"',
     "\\$?\\b[A-Z]+(?:_[A-Z]+)+\\b(?:=[a-z]+)?",
     "\\bPOST /[a-z]+",
-    "(?<=\\s)--[a-z][a-z-]*(?: '[^']+')?",
+    "(?<=\\s)--[a-z][a-z_-]*(?: '[^']+')?",
     "(?<=[\\s(])-(?= for)",
     "(?<=\\s)/[a-z]+\\b",
     "\\{\\{.*?\\}\\}",

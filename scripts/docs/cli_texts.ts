@@ -16,8 +16,9 @@ In a clone of the repository, [define the command](../README.md#the-commands-den
 
 - \`weir help\` lists all commands. \`weir help COMMAND\` and \`weir COMMAND --help\` print the usage of one command,
   and \`weir help settings [NAME]\` prints the settings.
-- Write a flag as \`--name VALUE\` or \`--name=VALUE\`. A single dash is accepted too: \`-name VALUE\`. Flags and
-  arguments may be in any order; \`--\` ends the flags.
+- Write a flag as \`--name VALUE\` or \`--name=VALUE\`. A single dash is accepted too, \`-name VALUE\`, and an
+  underscore in place of a dash. Flags and arguments may be in any order; \`--\` ends the flags.
+- \`-o\` is \`--output\`, \`-n\` is \`--limit\`, \`-h\` is \`--help\`, and \`weir -v\` prints the version.
 - If a flag that cannot be repeated occurs twice, Weir uses the last value.
 - Results are written to standard output, errors to standard error. Neither contains colours.
 - After two seconds, a command shows its progress on standard error: one line that changes on a terminal, else a line

@@ -138,8 +138,8 @@ export async function callAdministration(
   const { statusCode, body } = response;
   const record = objectOf(body);
   if (statusCode < 200 || statusCode > 299) {
-    // A list is refused only for its flags.
-    const isUsage = statusCode === 422 && call.method === "GET";
+    // The service checks the values of arguments and flags.
+    const isUsage = statusCode === 400 || statusCode === 422;
     throw new CommandError(refusalLine(words, statusCode, record), { isUsage });
   }
   if (record === undefined && body !== "") {

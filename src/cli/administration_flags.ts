@@ -90,7 +90,7 @@ export function flagsOf(fields: Fields, into: CallFlag["into"] = "body", outer =
     if (field.type === "limit" || field.type === "verification") {
       return flagsOf(optional(field.fields ?? {}), into, `${path}.`);
     }
-    const { flag = dashed(name), value, isRequired } = field;
+    const { flag = dashed(name), value, isRequired, short } = field;
     const type = FLAG_TYPES[field.type] ?? {};
     const doc = `${helpOf(field)}${isRequired === true ? " (required)" : ""}`;
     const one: CallFlag = {
@@ -100,6 +100,7 @@ export function flagsOf(fields: Fields, into: CallFlag["into"] = "body", outer =
       ...type,
       ...(value === undefined ? {} : { value }),
       isRequired,
+      short,
     };
     return { [flag]: one, ...(field.type === "headers" ? { "headers-file": headersFile(path) } : {}) };
   });

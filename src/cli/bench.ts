@@ -161,7 +161,7 @@ function taskOf(flags: GivenFlags): BenchTask {
     connections,
     inFlight,
     tls,
-    peerAddress: readServer("addr", address).address,
+    peerAddress: readServer(address).address,
     seconds: flags.value("seconds", float({ min: 0.1, max: MAX_SECONDS })) ?? 10,
     warmUpSeconds: flags.value("warm-up", float({ min: 0, max: MAX_WARM_UP_SECONDS })) ?? 1,
     rate: flags.value("rate", float({ min: 1, max: MAX_RATE })),

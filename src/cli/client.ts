@@ -54,8 +54,9 @@ export const CLIENT_COMMAND: RunnableCommand = {
     args: [],
     doc: "request one rate limit decision over gRPC",
     flags: {
-      dial_string: {
+      addr: {
         value: "ADDRESS",
+        aliases: ["dial_string"],
         doc: "address of the gRPC port: host:port, [::1]:port or unix:/path (default localhost:8081)",
       },
       domain: { value: "NAME", doc: "domain of the rules (required)" },
@@ -64,7 +65,7 @@ export const CLIENT_COMMAND: RunnableCommand = {
         repeated: true,
         doc: "one descriptor: key=value,key=value (required); a value with a comma requires /json",
       },
-      hits_addend: { value: "N", doc: "number of hits to add (default 1)" },
+      "hits-addend": { value: "N", doc: "number of hits to add (default 1)" },
       timeout: { value: "DURATION", doc: "timeout of the call (default 10s)" },
       ...TLS_FLAGS,
       ...OUTPUT_FLAGS,
@@ -91,9 +92,9 @@ async function run({ flags }: GivenCommand, { output }: CommandOptions): Promise
   if (domain === undefined) throw new FlagError('Cannot run "client": --domain is missing');
   const descriptors = flags.descriptors();
   if (descriptors.length === 0) throw new FlagError('Cannot run "client": --descriptors is missing');
-  const hitsAddend = flags.value("hits_addend", integer({ min: 0, max: UNLIMITED })) ?? 1;
+  const hitsAddend = flags.value("hits-addend", integer({ min: 0, max: UNLIMITED })) ?? 1;
   const server = {
-    ...readServer("dial_string", flags.text("dial_string") ?? "localhost:8081"),
+    ...readServer(flags.text("addr") ?? "localhost:8081"),
     timeoutMs: flags.value("timeout", parseTimeout) ?? TIMEOUT_MS,
     tls: readTls(flags),
   };
@@ -146,10 +147,10 @@ export interface GrpcServer {
 }
 
 /** Reads the address of a gRPC server; throws a `FlagError` for one that cannot be dialled. */
-export function readServer(flag: string, text: string): GrpcServer {
+export function readServer(text: string): GrpcServer {
   const parsed = parseDialTarget(text);
   if ("value" in parsed) return { name: text, address: dialAddressOf(parsed.value) };
-  throw new FlagError(`Invalid --${flag} "${text}": expected host:port or unix:/path`);
+  throw new FlagError(`Invalid --addr "${text}": expected host:port or unix:/path`);
 }
 
 /** The files of the flags of TLS; undefined without TLS. */

@@ -99,6 +99,10 @@ export interface CommandFlag {
   readonly value?: string | undefined;
   /** It may be repeated; else the last one counts. */
   readonly repeated?: boolean | undefined;
+  /** Its name of one letter. */
+  readonly short?: string | undefined;
+  /** Further names, such as those of earlier releases. */
+  readonly aliases?: readonly string[] | undefined;
   readonly doc: string;
 }
 
@@ -195,7 +199,7 @@ export class GivenFlags {
  * unknown flags, and for arguments that are missing, empty or too many.
  */
 export function readCommand(command: Command, args: readonly string[]): GivenCommand | undefined {
-  const { flags, rest } = parseFlags(args, { ...flagKinds(command), ...HELP_FLAGS });
+  const { flags, rest } = parseFlags(args, { ...flagKinds(command), ...HELP_FLAGS }, aliasesOf(command));
   if (asksForHelp(flags)) return undefined;
   const missing = command.args.find((_, index) => (rest[index] ?? "") === "");
   if (missing !== undefined) throw new FlagError(`Cannot run "${command.words}": ${missing} is missing`);
@@ -208,17 +212,21 @@ export function readCommand(command: Command, args: readonly string[]): GivenCom
 
 /** The usage of a command: one line, what it does, its flags. */
 export function usageOf(command: Command): string {
-  const all: Readonly<Record<string, CommandFlag>> = { ...command.flags, help: { doc: "show this text" } };
-  const rows = Object.entries(all)
-    .map(([name, flag]) => [`--${name}${flag.value === undefined ? "" : ` ${flag.value}`}`, flag] as const);
+  const rows = Object.entries(allFlags(command))
+    .map(([name, flag]) =>
+      [`${flag.short === undefined ? "    " : ""}${flagText(name, flag)}`, flag] as const
+    );
   const width = Math.max(...rows.map(([left]) => left.length));
-  const flags = rows.map(([left, { doc, repeated }]) => {
-    return `  ${left.padEnd(width)}  ${doc}${repeated === true ? "; may be repeated" : ""}`;
-  });
+  const flags = rows.map(([left, flag]) => `  ${left.padEnd(width)}  ${flagDoc(flag)}`);
   const notes = [command.notes, exitText(command)].flatMap((note) => note === undefined ? [] : ["", note]);
   return [`usage: weir ${callOf(command)} [flags]`, "", sentenceOf(command.doc), "", ...flags, ...notes].join(
     "\n",
   );
+}
+
+/** The line below the error of a command line. */
+export function usageHint({ words }: Command): string {
+  return `Run "weir ${words} --help" for its usage`;
 }
 
 /** The exit codes of a command and their meanings; undefined for the usual ones. */
@@ -241,11 +249,36 @@ export function sentenceOf(doc: string): string {
   return `${doc.charAt(0).toUpperCase()}${doc.slice(1)}.`;
 }
 
-function flagKinds(command: Command): Record<string, FlagKind> {
+/** The flags of a command, and that of its help. */
+export function allFlags({ flags }: Command): Readonly<Record<string, CommandFlag>> {
+  return { ...flags, help: { short: "h", doc: "show this text" } };
+}
+
+/** A flag as it is written: its name of one letter, its name and the placeholder of its value. */
+export function flagText(name: string, { short, value }: CommandFlag): string {
+  return `${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`;
+}
+
+/** The doc of a flag, with its other names. */
+export function flagDoc({ doc, repeated, aliases = [] }: CommandFlag): string {
+  const also = aliases.length === 0 ? "" : `; also ${aliases.map((name) => `--${name}`).join(", ")}`;
+  return `${doc}${repeated === true ? "; may be repeated" : ""}${also}`;
+}
+
+function flagKinds({ flags }: Command): Record<string, FlagKind> {
   return Object.fromEntries(
-    Object.entries(command.flags).map(([name, { value, repeated }]) => {
+    Object.entries(flags).map(([name, { value, repeated }]) => {
       const kind: FlagKind = value === undefined ? "boolean" : repeated === true ? "strings" : "string";
       return [name, kind];
     }),
   );
+}
+
+/** The flags of a command by their other names, with dashes. */
+function aliasesOf({ flags }: Command): Readonly<Record<string, string>> {
+  const names = Object.entries(flags).flatMap(([name, { short, aliases = [] }]) => {
+    const others = short === undefined ? aliases : [short, ...aliases];
+    return others.map((other) => [other.replaceAll("_", "-"), name] as const);
+  });
+  return Object.fromEntries(names);
 }

@@ -12,6 +12,7 @@ import {
   type DocumentedCommands,
   readCommand,
   type RunnableCommand,
+  usageHint,
   usageOf,
 } from "./command.ts";
 import { completionTable, SHELLS } from "./completion_table.ts";
@@ -21,7 +22,7 @@ import { zshScript } from "./completions_zsh.ts";
 import { EXPLAIN_COMMAND } from "./explain.ts";
 import { FlagError } from "./flags.ts";
 import { HEALTH_COMMAND } from "./health.ts";
-import { groupUsage, helpText, unknownText } from "./help.ts";
+import { firstSteps, groupUsage, helpText, unknownMember, unknownText } from "./help.ts";
 import { printerOf } from "./output_format.ts";
 import { SETTINGS_CHECK_COMMAND } from "./settings_check.ts";
 import { SIMULATE_COMMAND } from "./simulate.ts";
@@ -110,6 +111,10 @@ type RunOptions = Partial<CommandOptions> & {
  */
 export async function runCommand(args: readonly string[], options: RunOptions): Promise<number> {
   const { output, version = "" } = options;
+  if (args.length === 0) {
+    output.stderr(firstSteps(version));
+    return EXIT.usage;
+  }
   if (args[0] === "help" || HELP_WORDS.includes(args[0] ?? "")) {
     const text = helpText(args.slice(1), documentedCommands(), version);
     if (text !== undefined) output.stdout(text);
@@ -131,7 +136,7 @@ export async function runCommand(args: readonly string[], options: RunOptions): 
     return await found.runnable.run(given, { ...defaults, ...options });
   } catch (error) {
     if (error instanceof FlagError) {
-      output.stderr(`${error.message}\n\n${usageOf(command)}`);
+      output.stderr(`${error.message}\n${usageHint(command)}`);
       return EXIT.usage;
     }
     const isKnown = error instanceof CommandError;
@@ -176,9 +181,6 @@ function unknownCommand(args: readonly string[], { output }: RunOptions): number
     output.stdout(groupUsage(group));
     return 0;
   }
-  const problem = action === undefined
-    ? `Cannot run "${word}": the command is missing`
-    : `Unknown command "${word} ${action}"`;
-  output.stderr(`${problem}\n\n${groupUsage(group)}`);
+  output.stderr(unknownMember(group, action));
   return EXIT.usage;
 }

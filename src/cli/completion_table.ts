@@ -1,5 +1,5 @@
 import { settingEntries } from "../settings/table.ts";
-import type { Command, DocumentedCommands } from "./command.ts";
+import { allFlags, type Command, type DocumentedCommands, flagDoc } from "./command.ts";
 import { OUTPUT_FORMATS } from "./output_format.ts";
 
 /** The shells with completions. */
@@ -14,6 +14,8 @@ export interface Completion {
 /** A flag, and what its value is; `nothing` for a boolean flag. */
 export interface CompletedFlag extends Completion {
   readonly value: "nothing" | "text" | "files" | readonly string[];
+  /** Its name of one letter. */
+  readonly short?: string | undefined;
 }
 
 /** The completions after some words of a command line. */
@@ -64,15 +66,15 @@ export function completionTable({ lone, groups }: DocumentedCommands): Completio
   };
 }
 
-function placeOf({ words, args, flags }: Command): CompletedPlace {
+function placeOf(command: Command): CompletedPlace {
+  const { words, args } = command;
   const names = args.flatMap((arg) => CHOICES[arg] ?? []).map((name) => ({ name, doc: "" }));
-  const shown: Command["flags"] = { ...flags, help: { doc: "show the usage" } };
   return {
     words,
     names,
     hasFiles: args.some((arg) => FILES.has(arg)),
-    flags: Object.entries(shown).map(([name, { value, doc }]) => {
-      return { name: `--${name}`, doc, value: valueOf(value) };
+    flags: Object.entries(allFlags(command)).map(([name, flag]) => {
+      return { name: `--${name}`, doc: flagDoc(flag), value: valueOf(flag.value), short: flag.short };
     }),
   };
 }
@@ -84,14 +86,19 @@ function valueOf(placeholder: string | undefined): CompletedFlag["value"] {
 
 /** The names of the flags with such a value. */
 export function flagsWith({ flags }: CompletedPlace, kind: "text" | "files"): readonly string[] {
-  return flags.filter(({ value }) => value === kind).map(({ name }) => name);
+  return flags.filter(({ value }) => value === kind).flatMap(namesOf);
 }
 
 /** The flags with a few words as their values, each as `--name=word,word`. */
 export function choicesOf({ flags }: CompletedPlace): readonly string[] {
-  return flags.flatMap(({ name, value }) => {
-    return typeof value === "object" ? [`${name}=${value.join(",")}`] : [];
+  return flags.flatMap((flag) => {
+    const { value } = flag;
+    return typeof value === "object" ? namesOf(flag).map((name) => `${name}=${value.join(",")}`) : [];
   });
+}
+
+function namesOf({ name, short }: CompletedFlag): string[] {
+  return short === undefined ? [name] : [name, `-${short}`];
 }
 
 /** A text in single quotes for bash and zsh. */

@@ -33,9 +33,13 @@ function linesOf(place: CompletedPlace): string[] {
   const start = `complete -c weir ${condition}`;
   return [
     ...names.map((name) => `${start} -a ${quoted(name.name)}${described(name)}`),
-    ...flags.map((flag) => `${start} -l ${flag.name.slice(2)}${valueOf(flag)}${described(flag)}`),
+    ...flags.map((flag) => `${start} ${namesOf(flag)}${valueOf(flag)}${described(flag)}`),
     ...hasFiles ? [`${start} -F`] : [],
   ];
+}
+
+function namesOf({ name, short }: CompletedFlag): string {
+  return `-l ${name.slice(2)}${short === undefined ? "" : ` -s ${short}`}`;
 }
 
 function valueOf({ value }: CompletedFlag): string {

@@ -21,11 +21,16 @@ export class FlagError extends Error {
 export const HELP_FLAGS = { help: "boolean", h: "boolean" } as const;
 
 /**
- * Parses a command line in the syntax of Go: `-name value`, `-name=value`, `-name` for booleans, one dash or two. The
- * value of a flag may begin with a dash. Flags and arguments may mix, and `--` ends the flags. The last of a repeated
- * "string" or "boolean" counts. Throws `FlagError` for unknown flags and for missing or wrong values.
+ * Parses a command line in the syntax of Go: `-name value`, `-name=value`, `-name` for booleans, one dash or two; a name
+ * may have underscores for its dashes. The value of a flag may begin with a dash. Flags and arguments may mix, and `--`
+ * ends the flags. The last of a repeated "string" or "boolean" counts. `aliases` maps further names. Throws `FlagError`
+ * for unknown flags and for missing or wrong values.
  */
-export function parseFlags(args: readonly string[], spec: Readonly<Record<string, FlagKind>>): ParsedFlags {
+export function parseFlags(
+  args: readonly string[],
+  spec: Readonly<Record<string, FlagKind>>,
+  aliases: Readonly<Record<string, string>> = {},
+): ParsedFlags {
   const flags: ParsedFlags["flags"] = {};
   const rest: string[] = [];
   const queue = [...args];
@@ -42,8 +47,8 @@ export function parseFlags(args: readonly string[], spec: Readonly<Record<string
       rest.push(arg);
       continue;
     }
-    const [, name = "", attached] = match;
-    const kind = kindOf(name, spec);
+    const [, given = "", attached] = match;
+    const { name, kind } = flagOf(given, spec, aliases);
     if (kind === "boolean") {
       flags[name] = readFlag(name, attached ?? "true", parseBoolean);
       continue;
@@ -76,12 +81,18 @@ export function headerOf(text: string): readonly [name: string, value: string] |
   return name === undefined || value === undefined ? undefined : [name, value];
 }
 
-function kindOf(name: string, spec: Readonly<Record<string, FlagKind>>): FlagKind {
+function flagOf(
+  given: string,
+  spec: Readonly<Record<string, FlagKind>>,
+  aliases: Readonly<Record<string, string>>,
+): { name: string; kind: FlagKind } {
+  const dashed = given.replaceAll("_", "-");
+  const name = Object.hasOwn(aliases, dashed) ? aliases[dashed] ?? dashed : dashed;
   const kind = Object.hasOwn(spec, name) ? spec[name] : undefined;
-  if (kind !== undefined) return kind;
-  const nearest = nearestName(name, Object.keys(spec));
+  if (kind !== undefined) return { name, kind };
+  const nearest = nearestName(dashed, Object.keys(spec));
   const advice = nearest === undefined ? "" : `; did you mean --${nearest}?`;
-  throw new FlagError(`Unknown flag --${name}${advice}`);
+  throw new FlagError(`Unknown flag --${given}${advice}`);
 }
 
 function listed(value: string | boolean | string[] | undefined): string[] {

@@ -33,7 +33,11 @@ export const HEALTH_COMMAND: RunnableCommand = {
         value: "URL",
         doc: "URL of the health check (default: /healthcheck at HOST and PORT of the environment)",
       },
-      grpc: { value: "ADDRESS", doc: "check over gRPC without TLS instead of HTTP: host:port or unix:/path" },
+      addr: {
+        value: "ADDRESS",
+        aliases: ["grpc"],
+        doc: "check over gRPC without TLS instead of HTTP: host:port or unix:/path",
+      },
       ca: {
         value: "FILE",
         doc:
@@ -78,14 +82,14 @@ async function run({ flags }: GivenCommand, options: CommandOptions): Promise<nu
   return 0;
 }
 
-/** The server of `--grpc`. */
+/** The server of `--addr`. */
 function readGrpc(flags: GivenFlags): GrpcServer | undefined {
-  const address = flags.text("grpc");
+  const address = flags.text("addr");
   if (address === undefined) return undefined;
-  if (flags.boolean("strict") === true) throw new FlagError("Cannot use --strict with --grpc");
+  if (flags.boolean("strict") === true) throw new FlagError("Cannot use --strict with --addr");
   const other = ["url", "ca"].find((name) => flags.text(name) !== undefined);
-  if (other !== undefined) throw new FlagError(`Cannot use --${other} with --grpc`);
-  return readServer("grpc", address);
+  if (other !== undefined) throw new FlagError(`Cannot use --${other} with --addr`);
+  return readServer(address);
 }
 
 async function pageOf(flags: GivenFlags, options: CommandOptions): Promise<HealthPage> {

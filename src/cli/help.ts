@@ -18,6 +18,25 @@ export function helpText(
   return group && groupUsage(group);
 }
 
+/** The text for people who run the program without a command and without any setting. */
+export function firstSteps(version: string): string {
+  return [
+    titleOf(version),
+    "",
+    "Nothing to start: no setting is in the environment. To serve the rules of a folder, with counters in memory:",
+    "",
+    "  mkdir -p data/config",
+    "  BACKEND_TYPE=memory USE_STATSD=false RUNTIME_ROOT=. RUNTIME_SUBDIRECTORY=data weir serve",
+    "",
+    '"weir serve" alone starts with the default of each setting. "weir help" lists all commands,',
+    'and "weir help settings" all settings.',
+  ].join("\n");
+}
+
+function titleOf(version: string): string {
+  return `weir ${version}: a rate limit decision service and a workflow webhook service`;
+}
+
 /** A line for people whose words name neither a command nor a setting. */
 export function unknownText(words: readonly string[], table: DocumentedCommands): string {
   const [first = "", second] = words;
@@ -30,13 +49,22 @@ export function unknownText(words: readonly string[], table: DocumentedCommands)
   return `Unknown command "${first}"${advice(nearest)}\nRun "weir help" to list all commands`;
 }
 
+/** Two lines for people whose words name a group without one of its commands. */
+export function unknownMember({ name, commands }: CommandGroup, action: string | undefined): string {
+  const actions = commands.map(({ words }) => words.slice(name.length + 1));
+  const problem = action === undefined
+    ? `Cannot run "${name}": the command is missing`
+    : `Unknown command "${name} ${action}"${advice(nearestName(action, actions))}`;
+  return `${problem}\nRun "weir ${name} --help" to list its commands`;
+}
+
 /** All commands, one line each. */
 function commandsText({ lone, groups }: DocumentedCommands, version: string): string {
   const calls = [...lone, ...groups.flatMap(({ commands }) => commands)].map(callOf);
   const width = Math.max(...calls.map((call) => call.length));
   const lines = (commands: readonly Command[]) => commandLines(commands, width);
   return [
-    `weir ${version}: a rate limit decision service and a workflow webhook service`,
+    titleOf(version),
     "",
     "usage: weir COMMAND [flags]",
     "",

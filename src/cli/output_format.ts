@@ -8,7 +8,7 @@ export const OUTPUT_FORMATS = ["table", "json", "yaml"] as const;
 
 /** The flags of every command that prints a result. */
 export const OUTPUT_FLAGS: Readonly<Record<string, CommandFlag>> = {
-  output: { value: "FORMAT", doc: "output format: table (default), json or yaml" },
+  output: { short: "o", value: "FORMAT", doc: "output format: table (default), json or yaml" },
   json: { doc: "the same as --output json" },
 };
 

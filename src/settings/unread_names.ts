@@ -24,6 +24,13 @@ export function unreadWarnings(env: Environment): string[] {
   });
 }
 
+/** Returns whether the environment has a value for any setting. */
+export function hasSettings(env: Environment): boolean {
+  return Object.keys(env).some((variable) => {
+    return isSet(env, variable) && (isSetting(variable) || suppliedByAlias(variable) !== undefined);
+  });
+}
+
 function isSetting(variable: string): boolean {
   return NAMES.has(variable) || suppliedVariable(variable) !== undefined ||
     FAMILIES.some((pattern) => pattern.test(variable));

@@ -18,6 +18,8 @@ const CASES: Readonly<Record<string, Case>> = {
   "a flag of a command": { line: ["endpoints", "add", "https://x", "--att"], found: ["--attempt-timeout"] },
   "a flag of a command of one word": { line: ["check", "--st"], found: ["--strict"] },
   "a choice": { line: ["events", "list", "--output", ""], found: ["json", "table", "yaml"] },
+  "a choice after a letter": { line: ["events", "list", "-o", ""], found: ["json", "table", "yaml"] },
+  "no names after the letter of a flag with a text": { line: ["events", "list", "-n", ""], found: [] },
   "no names where a text is expected": { line: ["client", "--domain", ""], found: [] },
   "a file, with a space in its name": { line: ["store", "backup", "one"], found: ["one file.db"] },
   "a file after a flag": { line: ["store", "check", "--store", "one"], found: ["one file.db"] },

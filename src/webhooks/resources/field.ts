@@ -57,6 +57,8 @@ export interface Field {
   /** The flag of the command line, when it is not the name in words with dashes, and its value, when not that of its type. */
   readonly flag?: string;
   readonly value?: string;
+  /** The letter that is another name of the flag. */
+  readonly short?: string;
   /** The help of the flag, when it is not the first of the words. */
   readonly help?: string;
   /** The flag that removes it, and its help. */
@@ -199,6 +201,7 @@ export const LIST_PARAMETERS = {
     words: "Maximum number of records to return.",
     min: 1,
     max: 200,
+    short: "n",
     help: "maximum number of records on a page, up to 200 (default 50)",
   },
   cursor: {

@@ -251,6 +251,15 @@ b.yaml  invalid  0             -         w/b.yaml
     code: 2,
     stderr: 'Cannot run "endpoints list": 422 invalid_field: Cannot use "limit": no\n',
   },
+  "a value that the service rejects is invalid usage": {
+    line: "endpoints add ftp://a",
+    answer: {
+      status: 422,
+      body: '{"detail":"Cannot use \\"url\\": no","code":"invalid_field","field":"url"}',
+    },
+    code: 2,
+    stderr: 'Cannot run "endpoints add": 422 invalid_field: Cannot use "url": no\n',
+  },
   "the wrong token": {
     line: "audit",
     answer: { status: 401, body: '{"title":"Unauthorized","code":"unauthorized"}' },

@@ -40,7 +40,7 @@ async function stateIs(weir: ServeFixture, state: typeof STATES[number]): Promis
   const url = `http://${weir.httpAddress}`;
   const exit = async (...flags: string[]) => (await ran(["health", "--url", url, ...flags])).code;
   const { status: serving } = await callUnary({
-    ...readServer("grpc", weir.grpcAddress),
+    ...readServer(weir.grpcAddress),
     method: "/grpc.health.v1.Health/Check",
     timeoutMs: 60_000,
     tls: undefined,

@@ -291,7 +291,7 @@ Deno.test("settings: all bad ones are reported in one start, a line each, then t
   await using weir = await startWeir({ env: Object.fromEntries(bad), waitFor: [] });
   const { code } = await weir.exited;
   const names = weir.stderrLines.map((line) => /^Invalid (\w+) .+expected .+$/.exec(line)?.[1]);
-  assertEquals({ code, names }, { code: 1, names: bad.map(([name]) => name) });
+  assertEquals({ code, names }, { code: 2, names: bad.map(([name]) => name) });
 });
 
 function ruleOf(domain: string, key = "key"): string {

@@ -3,7 +3,14 @@ import { readDescriptors } from "../../../src/cli/administration_flags.ts";
 import { FlagError, parseFlags } from "../../../src/cli/flags.ts";
 import { words } from "../../harness/administration_fixture.ts";
 
-const SPEC = { domain: "string", descriptors: "strings", tls: "boolean", constructors: "string" } as const;
+const ALIASES = { o: "domain", "dial-string": "domain" };
+const SPEC = {
+  domain: "string",
+  descriptors: "strings",
+  tls: "boolean",
+  constructors: "string",
+  "in-flight": "string",
+} as const;
 
 type Flags = ReturnType<typeof parseFlags>["flags"];
 
@@ -28,11 +35,17 @@ const READ: Readonly<Record<string, readonly [flags: Flags, ...rest: string[]]>>
   "a -tls b -domain d c": [{ tls: true, domain: "d" }, "a", "b", "c"],
   "-tls -- -domain --": [{ tls: true }, "-domain", "--"],
   "-": [{}, "-"],
+  "-o d": [{ domain: "d" }],
+  "-o=d": [{ domain: "d" }],
+  "-dial_string d": [{ domain: "d" }],
+  "--dial-string=d": [{ domain: "d" }],
+  "--in-flight 3": [{ "in-flight": "3" }],
+  "--in_flight=3": [{ "in-flight": "3" }],
 };
 
 for (const [line, [flags, ...rest]] of Object.entries(READ)) {
   Deno.test(`parseFlags reads "${line}"`, () => {
-    assertEquals(parseFlags(words(line), SPEC), { flags, rest });
+    assertEquals(parseFlags(words(line), SPEC, ALIASES), { flags, rest });
   });
 }
 
@@ -42,13 +55,15 @@ const REFUSED: Readonly<Record<string, string>> = {
   "-toString": "Unknown flag --toString",
   "-tls -domain": "Flag --domain requires a value",
   "-tls=yes": 'Invalid --tls "yes": expected true or false',
+  "-x": "Unknown flag --x",
+  "--in_fligth 3": "Unknown flag --in_fligth; did you mean --in-flight?",
   "-=d": 'Cannot read flag "-=d": no name',
   "---domain": 'Cannot read flag "---domain": no name',
 };
 
 for (const [line, message] of Object.entries(REFUSED)) {
   Deno.test(`parseFlags refuses "${line}"`, () => {
-    const error = assertThrows(() => parseFlags(words(line), SPEC));
+    const error = assertThrows(() => parseFlags(words(line), SPEC, ALIASES));
     assertEquals([error instanceof FlagError, error.message], [true, message]);
   });
 }

@@ -8,7 +8,7 @@ const SERVE_USAGE = `usage: weir serve [flags]
 
 Start the service (the default).
 
-  --help  show this text
+  -h, --help  show this text
 
 Settings are environment variables; "weir help settings" lists them.
 `;
@@ -17,18 +17,18 @@ const AUDIT_USAGE = `usage: weir audit [flags]
 
 List the audit log, newest first.
 
-  --action ACTION     only entries with this action, such as delivery.failed
-  --since TIME        only records from this time on, such as 2026-01-31T12:00:00Z, or 24h for 24 hours ago
-  --until TIME        only records before this time, in the same forms
-  --limit N           maximum number of records on a page, up to 200 (default 50)
-  --cursor CURSOR     start of the page, as printed with the previous page
-  --all               print every page
-  --output FORMAT     output format: table (default), json or yaml
-  --json              the same as --output json
-  --url URL           URL of the service (default $WEIR_URL, else http://localhost:8080)
-  --token-file FILE   file with the token (default $ADMIN_TOKEN, else data/admin-token for a service on this machine)
-  --timeout DURATION  timeout of each request (default 30s)
-  --help              show this text
+      --action ACTION     only entries with this action, such as delivery.failed
+      --since TIME        only records from this time on, such as 2026-01-31T12:00:00Z, or 24h for 24 hours ago
+      --until TIME        only records before this time, in the same forms
+  -n, --limit N           maximum number of records on a page, up to 200 (default 50)
+      --cursor CURSOR     start of the page, as printed with the previous page
+      --all               print every page
+  -o, --output FORMAT     output format: table (default), json or yaml
+      --json              the same as --output json
+      --url URL           URL of the service (default $WEIR_URL, else http://localhost:8080)
+      --token-file FILE   file with the token (default $ADMIN_TOKEN, else data/admin-token for a service on this machine)
+      --timeout DURATION  timeout of each request (default 30s)
+  -h, --help              show this text
 `;
 
 const EVENT_KEYS_USAGE = `usage: weir event-keys COMMAND [flags]
@@ -40,7 +40,9 @@ const EVENT_KEYS_USAGE = `usage: weir event-keys COMMAND [flags]
 Every command has --help.
 `;
 
-const USED_WRONGLY = `Cannot run "serve": expected "weir serve [flags]"\n\n${SERVE_USAGE}`;
+const SERVE_HINT = 'Run "weir serve --help" for its usage\n';
+const USED_WRONGLY = `Cannot run "serve": expected "weir serve [flags]"\n${SERVE_HINT}`;
+const LIST_HINT = 'Run "weir event-keys --help" to list its commands\n';
 
 /** Texts that are compared in full. */
 const PRINTED: Readonly<Record<string, Ran>> = {
@@ -48,7 +50,7 @@ const PRINTED: Readonly<Record<string, Ran>> = {
   "serve --help": { code: 0, stdout: SERVE_USAGE, stderr: "" },
   "serve -h": { code: 0, stdout: SERVE_USAGE, stderr: "" },
   "serve now": { code: 2, stdout: "", stderr: USED_WRONGLY },
-  "serve -port 80": { code: 2, stdout: "", stderr: `Unknown flag --port\n\n${SERVE_USAGE}` },
+  "serve -port 80": { code: 2, stdout: "", stderr: `Unknown flag --port\n${SERVE_HINT}` },
   "audit -h": { code: 0, stdout: AUDIT_USAGE, stderr: "" },
   "audit --help": { code: 0, stdout: AUDIT_USAGE, stderr: "" },
   "help audit": { code: 0, stdout: AUDIT_USAGE, stderr: "" },
@@ -57,12 +59,12 @@ const PRINTED: Readonly<Record<string, Ran>> = {
   "event-keys": {
     code: 2,
     stdout: "",
-    stderr: `Cannot run "event-keys": the command is missing\n\n${EVENT_KEYS_USAGE}`,
+    stderr: `Cannot run "event-keys": the command is missing\n${LIST_HINT}`,
   },
   "event-keys lst": {
     code: 2,
     stdout: "",
-    stderr: `Unknown command "event-keys lst"\n\n${EVENT_KEYS_USAGE}`,
+    stderr: `Unknown command "event-keys lst"; did you mean list?\n${LIST_HINT}`,
   },
   "help settings": {
     code: 0,
