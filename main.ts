@@ -245,7 +245,7 @@ interface MainOptions {
 export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
   const environment = options.environment ?? Deno.env.toObject();
   const [command = "serve", ...rest] = args;
-  // Somebody who types the name alone is told what to do.
+  // The name alone prints what to do.
   const isNamed = args.length > 0 || hasSettings(environment);
   if (command === "serve" && rest.length === 0 && isNamed) {
     return await runService(environment, options.onReady ?? (() => {}));

@@ -18,6 +18,8 @@ In a clone of the repository, [define the command](../README.md#the-commands-den
   and \`weir help settings [NAME]\` prints the settings.
 - Write a flag as \`--name VALUE\` or \`--name=VALUE\`. A single dash is accepted too, \`-name VALUE\`, and an
   underscore in place of a dash. Flags and arguments may be in any order; \`--\` ends the flags.
+- The first characters of an identifier are enough, at least 6 of them: \`weir deliveries why bcf6bfce\`. If several
+  records match, the command fails and lists them.
 - \`-o\` is \`--output\`, \`-n\` is \`--limit\`, \`-h\` is \`--help\`, and \`weir -v\` prints the version.
 - If a flag that cannot be repeated occurs twice, Weir uses the last value.
 - Results are written to standard output, errors to standard error. Neither contains colours.

@@ -32,7 +32,7 @@ export const PROBLEM_TYPE = "application/problem+json";
  */
 export function problemDetails(
   status: number,
-  members: Readonly<Record<string, string | undefined>>,
+  members: Readonly<Record<string, string | readonly string[] | undefined>>,
 ): string {
   return JSON.stringify({
     type: "about:blank",

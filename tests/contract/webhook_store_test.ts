@@ -12,6 +12,7 @@ import { FILTER_CASES } from "./webhook_store_filter_cases.ts";
 import { FORM_CASES } from "./webhook_store_form_cases.ts";
 import { GROUP_CASES } from "./webhook_store_group_cases.ts";
 import { HEALTH_CASES } from "./webhook_store_health_cases.ts";
+import { IDENTIFIER_CASES } from "./webhook_store_identifier_cases.ts";
 import { LIMIT_CASES } from "./webhook_store_limit_cases.ts";
 import { LIST_CASES } from "./webhook_store_list_cases.ts";
 import { PAUSE_CASES } from "./webhook_store_pause_cases.ts";
@@ -34,6 +35,7 @@ const CASES: StoreCases = {
   ...RATE_CASES,
   ...REMOVAL_CASES,
   ...SEALED_CASES,
+  ...IDENTIFIER_CASES,
   ...LIST_CASES,
   ...HEALTH_CASES,
   ...LIMIT_CASES,

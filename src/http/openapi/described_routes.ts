@@ -152,10 +152,17 @@ function routes(
       port,
       operation,
       credentials: operation.credentials ?? [port === "debug" ? "debug" : "admin"],
-      problems: [...problems?.(operation) ?? [], ...roleProblems(operation)],
+      problems: [...problems?.(operation) ?? [], ...prefixProblems(route), ...roleProblems(operation)],
       refusals: refusals?.(route) ?? {},
     };
   });
+}
+
+/** Of calls that take shortened identifiers. */
+function prefixProblems(route: string): readonly ProblemCode[] {
+  return /:(?:id|keyId|secretId)\b|^GET \/deliveries$/.test(route) && !route.includes("/workflows/")
+    ? ["ambiguous_id"]
+    : [];
 }
 
 function roleProblems(operation: Operation): readonly ProblemCode[] {

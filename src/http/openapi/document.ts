@@ -3,6 +3,7 @@ import {
   idSchema,
   integerSchema,
   type JsonSchema,
+  listSchema,
   objectSchema,
   schemaOf,
   type SchemaProperties,
@@ -46,7 +47,10 @@ const PROBLEM_FIELDS: SchemaProperties = {
 };
 const FIELD: SchemaProperties = { field: textSchema("The invalid field, parameter or header.") };
 const PROBLEMS: SchemaProperties = {
-  Problem: objectSchema({ ...PROBLEM_FIELDS, code: textSchema("The stable code of the problem.") }, FIELD),
+  Problem: objectSchema({ ...PROBLEM_FIELDS, code: textSchema("The stable code of the problem.") }, {
+    ...FIELD,
+    candidates: listSchema(textSchema("An identifier."), "Identifiers that a shortened one may mean."),
+  }),
   Refusal: objectSchema({ ...PROBLEM_FIELDS, reason: textSchema("Short description of the error.") }, FIELD),
 };
 

@@ -8,6 +8,7 @@ import { EVENT_ROUTES } from "./events.ts";
 import { AUDIT_OPERATIONS, EXECUTION_OPERATIONS } from "./execution_operations.ts";
 import { AUDIT_ROUTES, EXECUTION_ROUTES } from "./executions.ts";
 import { jsonObjectOf, readFields } from "./field_reader.ts";
+import { wholeQuery, wholeSegments } from "./id_prefix.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { notFound, roleProblem, WebhookRefusal, wrongMethod } from "./problem.ts";
 import type { AdministrationParts, RoutesOf } from "./route.ts";
@@ -49,13 +50,14 @@ export async function administer(
   if (match === undefined) throw new WebhookRefusal(wrongMethod(found.map((route) => route.method)));
   const problem = roleProblem(administrator, match.role);
   if (problem !== undefined) throw new WebhookRefusal(problem);
-  const [id = "", keyId = ""] = segments.filter((_, index) => match.pattern[index]?.startsWith(":"));
+  const whole = await wholeSegments(match.pattern, segments, parts.store);
+  const [id = "", keyId = ""] = whole.filter((_, index) => match.pattern[index]?.startsWith(":"));
   return await match.handle({
     ...parts,
     administrator,
     id,
     keyId,
-    query: new URLSearchParams(query),
+    query: await wholeQuery(new URLSearchParams(query), parts.store),
     idempotencyKey,
     body: body ?? "",
     fields(fields, options) {

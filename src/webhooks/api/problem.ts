@@ -12,6 +12,8 @@ export interface WebhookProblem {
   readonly detail: string;
   /** The wrong field or parameter, where it is one. */
   readonly field?: string | undefined;
+  /** The identifiers that a shortened one may mean. */
+  readonly candidates?: readonly string[] | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -28,9 +30,9 @@ export class WebhookRefusal extends Error {
 
 /** The refusal as problem details (RFC 9457) with the members `code`, `requestId` and, where there is one, `field`. */
 export function problemAnswer(problem: WebhookProblem, requestId: string): WebhookAnswer {
-  const { code, detail, field, headers } = problem;
+  const { code, detail, field, candidates, headers } = problem;
   const [status] = PROBLEM_CODES[code];
-  const body = problemDetails(status, { detail, code, requestId, field });
+  const body = problemDetails(status, { detail, code, requestId, field, candidates });
   return { status, headers: { ...headers, "content-type": PROBLEM_TYPE }, body, code };
 }
 
@@ -93,7 +95,7 @@ export function wrongMethod(allow: readonly string[]): WebhookProblem {
 export function refusal(
   code: ProblemCode,
   detail: string,
-  more: Pick<WebhookProblem, "field" | "headers"> = {},
+  more: Pick<WebhookProblem, "field" | "candidates" | "headers"> = {},
 ): WebhookRefusal {
   return new WebhookRefusal({ code, detail, ...more });
 }

@@ -6,6 +6,10 @@ export const PROBLEM_CODES = {
     "`Idempotency-Key` is empty or too long, has a control character, or was sent with different values",
   ],
   idempotency_key_required: [400, "The trigger requires an `Idempotency-Key`"],
+  ambiguous_id: [
+    400,
+    "Several identifiers begin with the shortened one; `candidates` lists up to 5 of them",
+  ],
   unauthorized: [401, "The bearer token or the signature is missing or wrong"],
   role_not_allowed: [403, "The call requires an administration token with the role `admin`"],
   trigger_disabled: [403, "The trigger is disabled"],

@@ -23,6 +23,7 @@ import {
 } from "../resources/trigger.ts";
 import { VERIFICATION_SECRET } from "../resources/trigger_verification.ts";
 import * as triggers from "../store/operations/triggers.ts";
+import { wholeId } from "./id_prefix.ts";
 import { lister } from "./list_query.ts";
 import { found, idempotencyKeyRefusal, invalidField, notFound, refusal } from "./problem.ts";
 import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
@@ -145,13 +146,15 @@ async function callTrigger(call: RoutedCall) {
   const body = memberText(call.body, "data");
   const refused = idempotencyKeyRefusal(idempotencyKey);
   if (refused !== undefined) throw refused;
-  const trigger = found(await store.read(triggers.findTriggerByIdOrName, id), TRIGGER);
+  const named = await store.read(triggers.findTriggerByIdOrName, id);
+  // A name may look like the start of an identifier.
+  const trigger = named ?? await triggerOf({ ...call, id: await wholeId("triggers", id, store) });
   const { name } = trigger;
   const audit = (executionId: string) =>
     adminAudit(call, "trigger.called", `trigger:${trigger.id}`, { name, executionId });
   const sent = new Map(headers.map(([name, value]) => [name.toLowerCase(), value]));
-  const named = event ?? (trigger.verify && eventOf(trigger.verify, sent));
-  return await call.callTrigger(trigger, { idempotencyKey, body, audit, event: named, headers: sent });
+  const kind = event ?? (trigger.verify && eventOf(trigger.verify, sent));
+  return await call.callTrigger(trigger, { idempotencyKey, body, audit, event: kind, headers: sent });
 }
 
 /** Neither a trigger with keys nor the secrets of another scheme fit a scheme that was not there at its creation. */
