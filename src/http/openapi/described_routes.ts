@@ -76,8 +76,6 @@ const BODY_PROBLEMS: readonly ProblemCode[] = [
 ];
 /** Of every call that the webhook service answers. */
 const SERVICE_PROBLEMS: readonly ProblemCode[] = [
-  "unauthorized",
-  "not_found",
   "internal",
   "store_unavailable",
   "webhooks_unavailable",
@@ -170,6 +168,7 @@ function roleProblems(operation: Operation): readonly ProblemCode[] {
 }
 
 function webhookProblems({ body, query, problems = [], credentials }: Operation): readonly ProblemCode[] {
+  if (credentials?.length === 0) return [...problems, ...SERVICE_PROBLEMS];
   const isInput = credentials?.includes("trigger") === true;
   const ofBody: readonly ProblemCode[] = body === undefined
     ? []
@@ -177,5 +176,5 @@ function webhookProblems({ body, query, problems = [], credentials }: Operation)
   const ofFields: readonly ProblemCode[] = (body === undefined || isInput) && query === undefined
     ? []
     : ["invalid_field"];
-  return [...ofBody, ...ofFields, ...problems, ...SERVICE_PROBLEMS];
+  return [...ofBody, ...ofFields, ...problems, "unauthorized", "not_found", ...SERVICE_PROBLEMS];
 }

@@ -183,7 +183,8 @@ export class TriggerAcceptor {
 
   async #run(trigger: Trigger, call: KeyedCall): Promise<WebhookAnswer> {
     const { body, event, audit } = call;
-    const { key, hashing, descriptors, isWanted } = readInput(call, trigger);
+    const headers = passedHeaders(trigger, call.headers);
+    const { key, hashing, descriptors, isWanted } = readInput(call, trigger, headers);
     if (!isWanted) return FILTERED_ANSWER;
     const bodyHash = await hashing;
     const executionId = this.#options.newId();
@@ -196,7 +197,6 @@ export class TriggerAcceptor {
         this.#options.bounds.admit();
         await checkLimit(trigger, descriptors, this.#options.limit);
         const entry = audit?.(executionId);
-        const headers = passedHeaders(trigger, call.headers);
         return await this.#create(trigger, { executionId, body, event, headers, idempotency, audit: entry });
       },
       mismatch: (resultId) => ({
@@ -321,12 +321,16 @@ function textOf({ body, maxBodyBytes: maxBytes }: SignedTriggerCall, headers: Ca
 }
 
 /** Reads only what is needed of a body: its value takes many times the memory of its text, and many calls may wait. */
-function readInput({ body, event, keyOf }: KeyedCall, { limit, when }: Trigger) {
+function readInput(
+  { body, event, keyOf }: KeyedCall,
+  { limit, when }: Trigger,
+  headers: string | undefined,
+) {
   const input = jsonObjectOf(body);
   const key = keyOf(input);
   return {
     key,
-    isWanted: when === undefined || callConditionHolds(when, { input, event }),
+    isWanted: when === undefined || callConditionHolds(when, { input, event, headers }),
     hashing: key === undefined ? "" : bodyHash(input),
     descriptors: limit === undefined ? [] : limitDescriptors(limit, input),
   };

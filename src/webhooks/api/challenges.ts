@@ -69,6 +69,11 @@ export class Challenges {
     if (plainToken === undefined) {
       throw refusal("invalid_challenge", "Cannot answer the challenge: its text has an unexpected form");
     }
+    if (challenge === "discord") {
+      this.#note({ trigger, requestId });
+      if (plainToken === "") return { status: 204, headers: {}, body: "", isChallenge: true };
+      return challengeAnswer("application/json", plainToken);
+    }
     if (challenge !== "zoom") return this.#echo(plainToken, { trigger, requestId });
     const digest = await hmac(
       { secret: await secretOf(), form: "text" },

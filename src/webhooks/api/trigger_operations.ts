@@ -6,6 +6,7 @@ import {
   openSchema,
   schemaOf,
   type SchemaProperties,
+  textSchema,
 } from "../../base/json_schema.ts";
 import {
   NEW_TRIGGER,
@@ -174,8 +175,41 @@ export const TRIGGER_OPERATIONS = {
   ),
 } as const satisfies AdministrationOperations;
 
-/** The call of a trigger. */
+/** The parameters of the checks of Meta and Dropbox. */
+const CHECK_QUERY: SchemaProperties = {
+  "hub.mode": textSchema("`subscribe` in the check of Meta."),
+  "hub.challenge": textSchema("The text that the check of Meta expects."),
+  "hub.verify_token": textSchema("The token of the trigger, in the check of Meta."),
+  challenge: textSchema("The text that the check of Dropbox expects."),
+};
+const CHECKED = { description: "The trigger answers the check or the probe, and nothing starts." };
+
+/** The call of a trigger, and the check of its URL. */
 export const TRIGGER_CALL_OPERATIONS = {
+  "GET /workflows/triggers/:name": {
+    id: "checkTrigger",
+    summary: "Check the URL of a trigger",
+    description: "Answered only by an enabled trigger with `challenge` or `probe`, as a provider calls it.",
+    credentials: [],
+    query: CHECK_QUERY,
+    answers: {
+      200: {
+        ...CHECKED,
+        schema: textSchema("The text of the check; empty for a probe."),
+        example: "1158201444",
+        mediaType: "text/plain",
+      },
+    },
+    problems: ["method_not_allowed"],
+  },
+  "HEAD /workflows/triggers/:name": {
+    id: "probeTrigger",
+    summary: "Probe the URL of a trigger",
+    description: "Answered only by an enabled trigger with `probe`.",
+    credentials: [],
+    answers: { 200: CHECKED },
+    problems: ["method_not_allowed"],
+  },
   "POST /workflows/triggers/:name": {
     id: "callTrigger",
     summary: "Start a run of a trigger's workflow",

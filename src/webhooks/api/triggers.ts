@@ -1,6 +1,7 @@
 import { sha256OfText } from "../../base/byte_text.ts";
 import { memberText } from "../../base/json_text.ts";
 import { isCredentialHeader } from "./call_input.ts";
+import { conditionHeaders } from "../model/call_condition.ts";
 import { newEndpointSecret, newTriggerKey } from "../model/keys.ts";
 import type {
   StoredKey,
@@ -48,7 +49,7 @@ async function createTrigger(call: RoutedCall) {
   const { name, workflow } = sent;
   const { shownOnce, ...credentials } = await newCredentials(call, sentVerification(verify, call));
   const challengeTokenHash = checkedChallenge(sent, challengeToken, credentials);
-  refuseCredentials(sent.passHeaders, credentials);
+  checkHeaders({ ...sent, verify: credentials.verify });
   const now = call.clock.now();
   const trigger: Trigger = {
     ...newValues(TRIGGER_FIELDS, sent),
@@ -77,13 +78,15 @@ async function editTrigger(call: RoutedCall) {
   const verify = changedVerification(sent.verify, call);
   if (verify !== undefined) await checkScheme(verify, call);
   const isChallengeSent = challengeToken !== undefined || typeof sent.challenge === "string";
-  const isRead = isChallengeSent || sent.passHeaders !== undefined || verify !== undefined;
+  const isHeaderSent = sent.passHeaders !== undefined || typeof sent.when === "string";
+  const isRead = isChallengeSent || isHeaderSent || verify !== undefined;
   const before = isRead ? await triggerOf(call) : undefined;
   const challengeTokenHash = isChallengeSent && before !== undefined
     ? checkedChallenge(sent, challengeToken, before)
     : undefined;
   if (before !== undefined) {
-    refuseCredentials(sent.passHeaders ?? before.passHeaders, { verify: verify ?? before.verify });
+    const { passHeaders = before.passHeaders, when = before.when } = sent;
+    checkHeaders({ passHeaders, when, verify: verify ?? before.verify });
   }
   const edit = { ...sent, verify, challengeTokenHash };
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
@@ -96,14 +99,23 @@ async function editTrigger(call: RoutedCall) {
   return triggerAnswer(await store.write(triggers.editTrigger, id, edit, { now: clock.now(), audit }));
 }
 
-/** Throws the refusal of a header that proves who calls. */
-function refuseCredentials(names: readonly string[] | null | undefined, { verify }: Partial<Trigger>): void {
-  for (const [index, name] of (names ?? []).entries()) {
+/** Throws the refusal of a header that proves who calls, and of one that the condition reads and nothing passes. */
+function checkHeaders(
+  { passHeaders, when, verify }: Pick<TriggerEdit, "passHeaders" | "when" | "verify">,
+): void {
+  const names = passHeaders ?? [];
+  for (const [index, name] of names.entries()) {
     if (!isCredentialHeader(name, verify)) continue;
     throw invalidField(
       `passHeaders[${index}]`,
       `${name} is a credential or a signature, which is never passed`,
     );
+  }
+  const passed = names.map((name) => name.toLowerCase());
+  const read = typeof when === "string" ? conditionHeaders(when) : [];
+  const missing = read.find((name) => !passed.includes(name));
+  if (missing !== undefined) {
+    throw invalidField("when", `it reads the header ${missing}, which passHeaders lacks`);
   }
 }
 
@@ -127,7 +139,7 @@ function checkedChallenge(
   if (challenge === "meta" && token === undefined && trigger.challengeTokenHash === undefined) {
     throw invalidField("challengeToken", "it is required with the challenge meta");
   }
-  const isSigned = challenge === "slack" || challenge === "zoom" || challenge === "microsoft";
+  const isSigned = typeof challenge === "string" && challenge !== "meta" && challenge !== "dropbox";
   if (isSigned && trigger.verify === undefined) {
     throw invalidField("challenge", `${challenge} requires verify`);
   }

@@ -35,10 +35,18 @@ interface BodyCheck {
   readonly text: string | undefined;
 }
 
+/** The answers to pings of Discord by `type`: those of event webhooks, whose answer is empty, and those of interactions. */
+const PINGS = new Map<JsonValue | undefined, string>([[0, ""], [1, '{"type":1}']]);
+
 /** The check that a body is; nothing for a call. */
 export function challengeOfBody(provider: ChallengeProvider, body: JsonObject): BodyCheck | undefined {
   if (provider === "slack" && body["type"] === "url_verification") {
     return { text: textOf(body["challenge"], ECHOED) };
+  }
+  if (provider === "discord") {
+    // The type of an event is 1 too.
+    const text = Object.hasOwn(body, "event") ? undefined : PINGS.get(body["type"]);
+    return text === undefined ? undefined : { text };
   }
   if (provider !== "zoom" || body["event"] !== "endpoint.url_validation") return undefined;
   const { payload } = body;

@@ -80,6 +80,13 @@ export function storedCondition<P>(json: string, readPath: ReadPath<P>): Conditi
   return condition;
 }
 
+/** The paths that a condition reads. */
+export function conditionPaths<P>(condition: Condition<P>): readonly P[] {
+  return condition.flatMap((part) => {
+    return "conditions" in part ? part.conditions.flatMap(conditionPaths) : [part.path];
+  });
+}
+
 /** A path as it is read, or what is wrong with it. */
 export type ReadPath<P> = (text: string) => { readonly path: P } | { readonly problem: string };
 

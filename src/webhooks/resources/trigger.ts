@@ -104,7 +104,7 @@ export const TRIGGER_FIELDS = {
   when: {
     type: "condition",
     words:
-      'Conditions on the input and on the kind of event, such as `{"input.action":["opened"]}`: another call starts nothing and is answered with 200.',
+      'Conditions on the input, the kind of event and passed headers, such as `{"input.action":["opened"]}`: another call starts nothing and is answered with 200.',
     set: "always",
     isNullable: true,
     shown: "sometimes",
@@ -133,7 +133,7 @@ export const TRIGGER_FIELDS = {
   },
   challenge: {
     type: "choice",
-    choices: ["slack", "zoom", "meta", "microsoft", "dropbox"],
+    choices: ["slack", "zoom", "meta", "microsoft", "dropbox", "discord"],
     words: "The provider whose check of the URL is answered; a check starts nothing.",
     set: "always",
     isNullable: true,

@@ -1,3 +1,4 @@
+import { cachedReading } from "../../../base/cached_reading.ts";
 import type { JsonValue } from "../../../base/exact_json.ts";
 import { matchesKind } from "../../model/event.ts";
 import { matchesFilter, payloadOf, readEventFilter } from "../../model/event_filter.ts";
@@ -32,28 +33,5 @@ export function subscribedTo(
     .map((row) => ({ id: crypto.randomUUID(), endpointId: text(row, "id") }));
 }
 
-/** In characters of the texts, of which each counts for some more. Each event needs all texts, so all have to fit. */
-const MAX_CACHED = 8_388_608;
-const MORE_CHARACTERS = 100;
-
-/** Keeps what was read of a text. */
-function cached<T>(read: (json: string) => T): (json: string) => T {
-  const known = new Map<string, T>();
-  let size = 0;
-  return (json) => {
-    let value = known.get(json);
-    if (value === undefined) {
-      value = read(json);
-      if (size >= MAX_CACHED) {
-        known.clear();
-        size = 0;
-      }
-      known.set(json, value);
-      size += json.length + MORE_CHARACTERS;
-    }
-    return value;
-  };
-}
-
-const patternsOf = cached((json) => JSON.parse(json) as readonly string[]);
-const filterOf = cached(readEventFilter);
+const patternsOf = cachedReading((json) => JSON.parse(json) as readonly string[]);
+const filterOf = cachedReading(readEventFilter);

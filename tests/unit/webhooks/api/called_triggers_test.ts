@@ -91,3 +91,32 @@ Deno.test("test call: the kind of event is given, or named by the header of the 
   assertEquals(await test({ event: "x".repeat(129) }), [422, "event"]);
   assertEquals(await test({ headers: { "x y": "push" } }), [422, "headers"]);
 });
+
+Deno.test("test call: a condition reads the headers that the trigger passes, in lower case", async () => {
+  await using bed = await WebhookBed.open();
+  const when = { "execution.headers.x-topic": ["orders"] };
+  const { id } = await bed.trigger({ when, passHeaders: ["X-Topic"] });
+  const test = async (headers: object) =>
+    (await bed.call("POST", `/triggers/${id}/call`, { data: {}, headers })).status;
+  assertEquals(
+    [
+      await test({ "X-Topic": "orders" }),
+      await test({ "x-topic": "users" }),
+      await test({ "x-other": "orders" }),
+    ],
+    [202, 200, 200],
+  );
+  const patch = async (change: object) => {
+    const { status, body } = await bed.call("PATCH", `/triggers/${id}`, change);
+    return [status, body.field ?? "none"];
+  };
+  assertEquals(await patch({ passHeaders: ["X-Other"] }), [422, "when"]);
+  assertEquals(await patch({ passHeaders: null }), [422, "when"]);
+  assertEquals(await patch({ when: { "execution.headers.x-other": ["orders"] } }), [422, "when"]);
+  const any = [{ "input.a": [1] }, { "execution.headers.x-other": ["orders"] }];
+  assertEquals(await patch({ when: { any } }), [422, "when"]);
+  assertEquals(await patch({ when: { any }, passHeaders: ["x-other"] }), [200, "none"]);
+  assertEquals([await test({ "X-Topic": "orders" }), await test({ "X-Other": "orders" })], [200, 202]);
+  assertEquals(await patch({ when: null, passHeaders: null }), [200, "none"]);
+  assertEquals(await test({}), 202);
+});

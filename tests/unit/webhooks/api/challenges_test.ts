@@ -1,5 +1,6 @@
 import { assertEquals } from "#assert";
-import { createHmac } from "node:crypto";
+import { Buffer } from "node:buffer";
+import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { listExecutions } from "../../../../src/webhooks/store/operations/executions.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
 import { codeOf } from "./refusal_fixture.ts";
@@ -82,6 +83,29 @@ Deno.test("challenges: Zoom gets its token signed with the secret that signed th
   const signed = body.replace(plainToken, "v0:1700000000:x");
   assertEquals(codeOf(await bed.startSigned(zoom(bed, signed), signed)), [422, "invalid_challenge"]);
   assertEquals(await countOf(bed), 0);
+});
+
+Deno.test("challenges: Discord gets an answer to its pings once it has signed, and nothing starts", async () => {
+  await using bed = await WebhookBed.open();
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+  const secret = Buffer.from(publicKey.export({ format: "jwk" }).x ?? "", "base64url").toString("hex");
+  await bed.trigger({ verify: { scheme: "discord", secret }, challenge: "discord" });
+  const call = async (body: string, signed = body) => {
+    const time = `${Math.floor(bed.clock.now() / 1_000)}`;
+    const signature = sign(null, Buffer.from(`${time}${signed}`), privateKey).toString("hex");
+    const headers = { "x-signature-ed25519": signature, "x-signature-timestamp": time };
+    const answer = await bed.startSigned(headers, body);
+    return [answer.status, JSON.stringify(answer.body?.code ?? answer.body ?? "none")];
+  };
+  const ping = '{"id":"1","application_id":"2","token":"t","type":1,"version":1}';
+  assertEquals(await call(ping), [200, '{"type":1}']);
+  assertEquals(await call('{"version":1,"application_id":"2","type":0}'), [204, '"none"']);
+  assertEquals(await call(ping, "another body"), [401, '"unauthorized"']);
+  assertEquals((await bed.startSigned({}, ping)).status, 401);
+  assertEquals(await countOf(bed), 0);
+  assertEquals(bed.log.filter((line) => line.includes("Challenge of a trigger answered")).length, 2);
+  assertEquals((await call('{"type":1,"event":{"type":"ENTITLEMENT_CREATE"}}'))[0], 202);
+  assertEquals(await countOf(bed), 1);
 });
 
 Deno.test("challenges: Meta shows the token of the trigger, and only its hash is kept", async () => {
@@ -175,10 +199,11 @@ Deno.test("challenges: a wrong field is named", async () => {
   await using bed = await WebhookBed.open();
   const base = { name: "t", workflow: "order-intake" };
   const table: readonly (readonly [object, string, string])[] = [
-    [{ challenge: "github" }, "challenge", "expected one of slack, zoom, meta, microsoft, dropbox"],
+    [{ challenge: "github" }, "challenge", "expected one of slack, zoom, meta, microsoft, dropbox, discord"],
     [{ challenge: "slack" }, "challenge", "slack requires verify"],
     [{ challenge: "zoom" }, "challenge", "zoom requires verify"],
     [{ challenge: "microsoft" }, "challenge", "microsoft requires verify"],
+    [{ challenge: "discord" }, "challenge", "discord requires verify"],
     [{ challenge: "meta" }, "challengeToken", "it is required with the challenge meta"],
     [{ challenge: "meta", challengeToken: "short" }, "challengeToken", "expected at least 16 characters"],
     [

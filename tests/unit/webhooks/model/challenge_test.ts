@@ -45,6 +45,14 @@ const BODIES: readonly (readonly [Provider, string, string | undefined | false])
   ["zoom", `{"event":"endpoint.url_validation","payload":{"plainToken":"${"x".repeat(129)}"}}`, undefined],
   ["zoom", '{"challenge":"a","type":"url_verification"}', false],
   ["meta", '{"challenge":"a","type":"url_verification"}', false],
+  ["discord", '{"id":"1","application_id":"2","token":"t","type":1,"version":1}', '{"type":1}'],
+  ["discord", '{"version":1,"application_id":"2","type":0}', ""],
+  ["discord", '{"version":1,"application_id":"2","type":1,"event":{"type":"APPLICATION_AUTHORIZED"}}', false],
+  ["discord", '{"type":2,"data":{"name":"ask"}}', false],
+  ["discord", '{"type":"1"}', false],
+  ["discord", '{"type":null}', false],
+  ["discord", '{"type":[1]}', false],
+  ["discord", "{}", false],
 ];
 
 Deno.test("challenges: a query is a check of its provider only, and the text is short and plain", () => {
