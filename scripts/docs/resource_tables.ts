@@ -63,6 +63,7 @@ function signedCell(
   { prefix, encoding, list }: SignatureScheme["signature"],
 ): string {
   if (algorithm === "token") return "the secret itself";
+  if (algorithm === "certificate") return "RSA by [a certificate](#amazon-sns)";
   if (algorithm === "basic") return "`user:password` in base64";
   const several = list === undefined ? "" : ", several";
   const before = prefix === undefined ? "" : ` after \`${prefix}\``;

@@ -19,6 +19,8 @@ interface IssueOptions {
   readonly days?: number;
   /** When it becomes valid and expires, as `YYYYMMDD`, instead of `days`. */
   readonly dates?: readonly [from: string, to: string];
+  /** Bits of an RSA key, in place of an ECDSA key. */
+  readonly rsaBits?: number;
   /** True if it expired a day ago. */
   readonly isExpired?: boolean;
 }
@@ -85,7 +87,7 @@ export class Certificates implements AsyncDisposable {
     const names = options.names === undefined ? [] : ["-addext", `subjectAltName=${options.names}`];
     const use = ["-addext", "extendedKeyUsage=serverAuth,clientAuth"];
     await this.#openssl([
-      ...[...NEW_KEY, "-days", `${options.days ?? 30}`, "-subj", `/CN=${name}`, ...names],
+      ...[...newKey(options), "-days", `${options.days ?? 30}`, "-subj", `/CN=${name}`, ...names],
       ...["-CA", certFile, "-CAkey", keyFile, "-addext", "basicConstraints=critical,CA:FALSE", ...use],
       ...["-keyout", files.keyFile, "-out", files.certFile],
     ]);
@@ -165,6 +167,10 @@ export class Certificates implements AsyncDisposable {
 }
 
 const COPY = ["-copy_extensions", "copy"];
+function newKey({ rsaBits }: IssueOptions): readonly string[] {
+  return rsaBits === undefined ? NEW_KEY : ["req", "-x509", "-newkey", `rsa:${rsaBits}`, "-nodes"];
+}
+
 const NEW_KEY = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
 
 /** The texts of a certificate and its key. */

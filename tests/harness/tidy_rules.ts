@@ -113,6 +113,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "base/",
   ],
   "webhooks/api": [
+    "net/tls_files.ts",
+    "rest/mod.ts",
     "webhooks/deliveries/",
     "webhooks/store/",
     "webhooks/model/",

@@ -284,6 +284,7 @@ export class WebhookMachine {
       sharedStoreMetrics: clock &&
         (() => ({ retries: 0, wallAheadMs: clock.wallAheadMs, problem: clock.problem })),
       sender: this.#sender(bed.sender),
+      providerFetch: () => Promise.reject(new Error("nothing is fetched here")),
       fetch: (input, init) => this.#fetch(new Request(input, init)),
       clock: clock ?? wallClock,
       wallClock,

@@ -87,6 +87,7 @@ export class WebhookBed implements AsyncDisposable {
       takeLock: () => undefined,
       sender: { send: () => Promise.reject(new Error("nothing is sent here")) },
       fetch: () => Promise.reject(new Error("nothing is fetched here")),
+      providerFetch: () => Promise.reject(new Error("nothing is fetched here")),
       clock,
       random: () => 0.5,
       newId: () => crypto.randomUUID(),

@@ -15,6 +15,7 @@ import {
 const GENERIC = "hmac-sha256";
 const CUSTOM = "custom";
 const TOKEN = "token";
+const SNS = "sns";
 const PRESETS = Object.entries(SIGNATURE_PRESETS);
 const SCHEMES: readonly (readonly [scheme: string, label: string])[] = [
   ...PRESETS.map(([name, preset]) => [name, `${preset.label} ${nounOf(preset)}`] as const),
@@ -38,6 +39,11 @@ function nounOf(preset: object): string {
 /** Returns whether the calls of a trigger are signed. */
 export function isSigned(trigger: Fields): boolean {
   return textOf(fieldsOf(trigger["verify"]), "scheme") !== "";
+}
+
+/** Returns whether a trigger has keys or secrets, which can be rotated. */
+export function hasCredentials(trigger: Fields): boolean {
+  return textOf(fieldsOf(trigger["verify"]), "scheme") !== SNS;
 }
 
 /** The scheme of a trigger whose calls are signed, and its secrets. */
@@ -126,7 +132,8 @@ function isUsed(name: string, values: Fields): boolean {
   const scheme = textOf(values, "verify.scheme");
   const isSet = (...names: string[]) => names.some((one) => textOf(values, `verify.${one}`).trim() !== "");
   if (name === "scheme") return true;
-  if (name === "secret") return scheme !== "";
+  if (name === "secret") return scheme !== "" && scheme !== SNS;
+  if (name === "topics") return scheme === SNS;
   if (name === "toleranceSeconds") {
     return TIMED.includes(scheme) || [GENERIC, "grafana"].includes(scheme) && isSet("timestampHeader") ||
       scheme === CUSTOM && isSet("timestampHeader", "time.prefix", "time.field");

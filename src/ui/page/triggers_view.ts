@@ -8,6 +8,7 @@ import { recordListView } from "./record_list.ts";
 import { CHALLENGE_TOKEN, TRIGGERS } from "./resources.ts";
 import {
   generatedSecret,
+  hasCredentials,
   isSigned,
   rotateSecretAction,
   signatureOf,
@@ -91,8 +92,7 @@ function keyOf({ parts, record, path, refresh }: Row, key: Fields): HTMLElement 
 }
 
 function actionsOf(row: Row): RecordAction[] {
-  const { parts, record, path, refresh } = row;
-  const { api, dialogs } = parts;
+  const { parts, record, refresh } = row;
   const name = textOf(record, "name");
   const edit = {
     title: `Edit ${name}`,
@@ -106,27 +106,32 @@ function actionsOf(row: Row): RecordAction[] {
       enabled: `${name} enabled.`,
       disabled: `${name} disabled; calls are answered with 403.`,
     }),
-    isSigned(record) ? rotateSecretAction(row) : {
-      label: "Rotate",
-      spoken: `Rotate the key of ${name}`,
-      question: {
-        title: "Create a new key?",
-        text:
-          `${name} gets a second key. The old one works until it is revoked; of more than two, the oldest is deleted.`,
-        go: "Create a new key",
-      },
-      run: async () => {
-        const created = await api.administer(`${path}/rotate`, { method: "POST" });
-        dialogs.secret({ title: "The new key", text: bearerText(name), secret: textOf(created, "key") });
-        return undefined;
-      },
-      then: refresh,
-    },
+    ...hasCredentials(record) ? [isSigned(record) ? rotateSecretAction(row) : rotateKeyAction(row)] : [],
     deleteAction(row, name, {
       noun: "trigger",
       text: `${name}, its keys or secrets, and its idempotency keys are deleted.`,
     }),
   ];
+}
+
+function rotateKeyAction({ parts: { api, dialogs }, record, path, refresh }: Row): RecordAction {
+  const name = textOf(record, "name");
+  return {
+    label: "Rotate",
+    spoken: `Rotate the key of ${name}`,
+    question: {
+      title: "Create a new key?",
+      text:
+        `${name} gets a second key. The old one works until it is revoked; of more than two, the oldest is deleted.`,
+      go: "Create a new key",
+    },
+    run: async () => {
+      const created = await api.administer(`${path}/rotate`, { method: "POST" });
+      dialogs.secret({ title: "The new key", text: bearerText(name), secret: textOf(created, "key") });
+      return undefined;
+    },
+    then: refresh,
+  };
 }
 
 /** Asks for the input of a test call, and opens the execution. */

@@ -27,6 +27,7 @@ import {
 import { constantTimeEqual } from "../model/signature.ts";
 import type { CallHeaders } from "../model/signature_header.ts";
 import { deliveryIdOf, eventOf, idHeadersOf, isPing } from "../model/signed_delivery.ts";
+import { snsInputOf, type SnsMessage } from "../model/sns_message.ts";
 import type { SignatureRefusal } from "../model/trigger_verification.ts";
 import type { LimitCall } from "../model/limit_call.ts";
 import { Challenges } from "./challenges.ts";
@@ -43,7 +44,7 @@ import type { NewIdempotency } from "../store/operations/accept_keys.ts";
 import { findTriggerKey, type KnownTriggerKey } from "../store/operations/triggers.ts";
 
 /** Options of `TriggerAcceptor`. */
-interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOptions {
+export interface TriggerAcceptorOptions extends AcceptOnceOptions, SignedCallsOptions {
   /** The current workflows. */
   readonly workflows: { current(name: string): { readonly version: WorkflowVersion } | undefined };
   /** Asks the decision service. */
@@ -126,8 +127,9 @@ export class TriggerAcceptor {
     const answer = await this.#challenges.unsigned(call);
     if (answer !== undefined) return answer;
     const headers = new Map(call.headers);
-    const trigger = await this.#signed.verify(call, headers);
+    const { trigger, message } = await this.#signed.verify(call, headers);
     requireEnabled(trigger);
+    if (message !== undefined) return await this.#acceptMessage(trigger, { message, headers, call });
     const { repeated = [] } = call;
     const kind = acceptedKind(
       trigger,
@@ -158,6 +160,19 @@ export class TriggerAcceptor {
       return key;
     };
     return await this.#run(trigger, { body, event: eventOf(trigger.verify, headers), headers, keyOf });
+  }
+
+  /** Answers a verified message of Amazon SNS, whose media type does not matter. */
+  async #acceptMessage(
+    trigger: Trigger,
+    { message, headers, call: { requestId } }: {
+      readonly message: SnsMessage;
+      readonly headers: CallHeaders;
+      readonly call: SignedTriggerCall;
+    },
+  ): Promise<WebhookAnswer> {
+    if (message.type !== "Notification") return await this.#signed.sns.answer(trigger, message, requestId);
+    return await this.#run(trigger, { body: snsInputOf(message), headers, keyOf: () => message.id });
   }
 
   /** Starts an execution again; neither the limit nor the conditions of its trigger apply, which may be deleted. */

@@ -177,7 +177,7 @@ const READERS: Readonly<Partial<Record<FieldType, Reader>>> = {
       readText(item, {
         ...place,
         name: `${place.name}[${index}]`,
-        field: { ...place.field, type: "text", max: 64 },
+        field: { ...place.field, type: "text", max: MAX_TEXT_LENGTH },
       })
     );
     return [...new Set(texts)];

@@ -43,6 +43,7 @@ export const PROBLEM_CODES = {
   cache_unavailable: [503, "The cache cannot be reached"],
   limit_failed: [503, "The rate limit decision for the trigger failed"],
   workflow_unavailable: [503, "The workflow of the trigger has no valid file"],
+  sender_unavailable: [503, "Amazon SNS did not answer a request for its certificate or for a confirmation"],
   store_full: [503, "The store is larger than `WEBHOOK_STORE_MAX_BYTES`"],
   backlog_full: [503, "The event would go to an endpoint with `WEBHOOK_MAX_BACKLOG` open deliveries"],
   store_unavailable: [503, "The store cannot be read or written"],

@@ -1,10 +1,9 @@
-import type { Clock } from "../../base/clock.ts";
-import type { Logger } from "../../base/log.ts";
 import { ThrottledLog } from "../../base/throttled_log.ts";
 import { OpenedTexts, type Unsealer } from "../deliveries/request.ts";
 import type { Trigger, TriggerSecret, TriggerVerification } from "../model/records.ts";
 import type { CallHeaders } from "../model/signature_header.ts";
 import { weaknessOf } from "../model/signed_delivery.ts";
+import { type SnsMessage, snsWeaknessOf } from "../model/sns_message.ts";
 import {
   SIGNATURE_REFUSALS,
   type SignatureRefusal,
@@ -13,23 +12,26 @@ import {
 import type { WebhookStore } from "../store/store.ts";
 import { findSignedTrigger } from "../store/operations/triggers.ts";
 import type { SignedTriggerCall } from "./calls.ts";
+import { SnsCalls, type SnsCallsOptions } from "./sns_calls.ts";
 import { notFound, unavailable, UNSIGNED, WebhookRefusal } from "./problem.ts";
 
 /** Options of `SignedCalls`. */
-export interface SignedCallsOptions {
+export interface SignedCallsOptions extends SnsCallsOptions {
   readonly store: WebhookStore;
   readonly secretBox: Unsealer;
-  /** The time of what is stored. */
-  readonly clock: Clock;
-  /** The time that senders sign; `clock` when absent. */
-  readonly wallClock?: Pick<Clock, "now"> | undefined;
-  readonly logger: Logger;
   /** `TRIGGER_PUBLIC_URL`, without a slash at its end. */
   readonly publicUrl?: string | undefined;
 }
 
 /** A trigger whose signature a call has. */
 type SignedTrigger = Trigger & { readonly verify: TriggerVerification };
+
+/** A verified call. */
+interface VerifiedCall {
+  readonly trigger: SignedTrigger;
+  /** The body, if the scheme is `sns`. */
+  readonly message?: SnsMessage | undefined;
+}
 
 /** An unknown trigger is refused after the same work as one with a wrong signature. */
 const ABSENT = { verify: { scheme: "github" }, secrets: ["there is no trigger"] } as const;
@@ -46,6 +48,8 @@ const UNREADABLE = unavailable(
 
 /** Verifies signed calls. The answer does not say why a call is refused, so the log and the metrics do. */
 export class SignedCalls {
+  /** Answers messages of Amazon SNS that are no notifications. */
+  readonly sns: SnsCalls;
   readonly #options: SignedCallsOptions;
   /** Every call of a trigger needs the same secrets. */
   readonly #opened: OpenedTexts;
@@ -55,6 +59,7 @@ export class SignedCalls {
 
   constructor(options: SignedCallsOptions) {
     this.#options = options;
+    this.sns = new SnsCalls(options);
     this.#opened = new OpenedTexts(options.secretBox);
     this.#log = new ThrottledLog(options.logger, options);
     this.#weak = new ThrottledLog(options.logger, { ...options, intervalMs: WEAK_INTERVAL_MS });
@@ -69,7 +74,7 @@ export class SignedCalls {
   async verify(
     { name, target, body, repeated, requestId }: SignedTriggerCall,
     headers: CallHeaders,
-  ): Promise<SignedTrigger> {
+  ): Promise<VerifiedCall> {
     const { store, clock, wallClock = clock, publicUrl } = this.#options;
     const now = wallClock.now();
     const trigger = await store.read(findSignedTrigger, name);
@@ -84,10 +89,14 @@ export class SignedCalls {
     }
     const { secrets, failure } = await this.#open(trigger.secrets ?? []);
     const signed = { target, headers, repeated, body };
-    const refusal = await signatureRefusal(trigger.verify, signed, { secrets, now, publicUrl });
+    const checked = trigger.verify.scheme === "sns"
+      ? await this.sns.check(trigger.verify, body)
+      : await signatureRefusal(trigger.verify, signed, { secrets, now, publicUrl });
+    const message = typeof checked === "object" ? checked : undefined;
+    const refusal = typeof checked === "string" ? checked : undefined;
     if (refusal === undefined) {
-      this.#warn(trigger.verify, { trigger: name });
-      return { ...trigger, verify: trigger.verify };
+      this.#warn(message === undefined ? weaknessOf(trigger.verify) : snsWeaknessOf(message), name);
+      return { trigger: { ...trigger, verify: trigger.verify }, message };
     }
     if (failure !== undefined) {
       this.#log.error("secret", "Cannot verify a trigger call", { trigger: name, requestId, error: failure });
@@ -122,10 +131,9 @@ export class SignedCalls {
   }
 
   /** At most once an hour: a call with a weak signature is accepted. */
-  #warn(verify: TriggerVerification, fields: { readonly trigger: string }): void {
-    const weakness = weaknessOf(verify);
-    if (weakness === undefined) return;
-    this.#weak.warning("weak", "Weak signature of a trigger call accepted", { ...fields, reason: weakness });
+  #warn(reason: string | undefined, trigger: string): void {
+    if (reason === undefined) return;
+    this.#weak.warning("weak", "Weak signature of a trigger call accepted", { trigger, reason });
   }
 
   #note(

@@ -219,6 +219,6 @@ export const TRIGGER_CALL_OPERATIONS = {
     headers: IDEMPOTENCY_KEY,
     body: { schema: openSchema("The `input` of the workflow, nested at most 64 deep."), example: INPUT },
     answers: { 200: { ...FILTERED, headers: REPLAY_HEADERS }, 201: CALLED, 202: CALLED },
-    problems: ["invalid_challenge", ...CALL_PROBLEMS],
+    problems: ["invalid_challenge", "sender_unavailable", ...CALL_PROBLEMS],
   },
 } as const satisfies Operations;

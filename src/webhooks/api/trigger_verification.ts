@@ -19,6 +19,7 @@ import {
   CUSTOM_SIGNATURE,
   CUSTOM_TIME,
   DEFAULT_TOLERANCE_SECONDS,
+  SNS_TOLERANCE_SECONDS,
   TRIGGER_VERIFICATION,
   VERIFICATION_SECRET,
 } from "../resources/trigger_verification.ts";
@@ -34,6 +35,7 @@ const OWN_FIELDS: Readonly<Partial<Record<TriggerVerification["scheme"], readonl
   "hmac-sha256": ["header", "prefix", "encoding", "timestampHeader", "idempotencyHeader"],
   token: ["header", "prefix", "idempotencyHeader"],
   grafana: ["timestampHeader"],
+  sns: ["topics"],
   custom: ["signed", "algorithm", "secretEncoding", "signature", "time", "id"],
 };
 const OWNED = [...new Set(Object.values(OWN_FIELDS).flat())];
@@ -71,7 +73,7 @@ function schemeSchemas(secret: SchemaProperties, base64Secret: SchemaProperties)
   );
   const scheme = (...names: string[]) => ({ scheme: choiceSchema(names, "Scheme of the signature.") });
   const { prefix = {}, encoding = {}, timestampHeader = {}, idempotencyHeader = {} } = others;
-  const { algorithm = {}, secretEncoding = {}, signature = {} } = others;
+  const { algorithm = {}, secretEncoding = {}, signature = {}, topics = {} } = others;
   const generic = { prefix, encoding, timestampHeader, idempotencyHeader, toleranceSeconds };
   const custom = {
     algorithm,
@@ -92,6 +94,7 @@ function schemeSchemas(secret: SchemaProperties, base64Secret: SchemaProperties)
         ...base64Secret,
       }),
       timedOptionally(closedSchema(scheme("grafana"), { timestampHeader, toleranceSeconds, ...secret })),
+      closedSchema({ ...scheme("sns"), topics }, { toleranceSeconds }),
       closedSchema({ ...scheme("token"), header }, { prefix, idempotencyHeader, ...secret }),
       timedOptionally(closedSchema({ ...scheme("hmac-sha256"), header }, { ...generic, ...secret })),
       {
@@ -148,6 +151,10 @@ export function checkedSecret(
   field = "secret",
 ): string | undefined {
   const { algorithm, secretEncoding } = schemeOf(verify);
+  if (algorithm === "certificate") {
+    if (secret === undefined) return undefined;
+    throw invalidField(field, `the scheme ${verify.scheme} has none: the sender has a certificate`);
+  }
   if (secret === undefined) {
     if (algorithm === "ed25519") throw invalidField(field, "it is required: the public key of the sender");
     if (algorithm === "basic") throw invalidField(field, "it is required: user:password");
@@ -188,7 +195,8 @@ function verificationOf(
     );
   }
   if (schemeOf(verification).time !== undefined) {
-    return { ...verification, toleranceSeconds: toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS };
+    const usual = scheme === "sns" ? SNS_TOLERANCE_SECONDS : DEFAULT_TOLERANCE_SECONDS;
+    return { ...verification, toleranceSeconds: toleranceSeconds ?? usual };
   }
   if (toleranceSeconds === undefined) return verification;
   throw invalidField("verify.toleranceSeconds", "no time is signed");
@@ -200,7 +208,11 @@ function ownFields(
   options: VerificationOptions,
 ): Partial<TriggerVerification> {
   if (scheme === "custom") return customVerification(given, options);
-  const { header, prefix, encoding = "hex", timestampHeader, idempotencyHeader } = given;
+  const { header, prefix, encoding = "hex", timestampHeader, idempotencyHeader, topics } = given;
+  if (scheme === "sns") {
+    if (topics === undefined) throw invalidField("verify.topics", "it is required");
+    return { topics };
+  }
   if (scheme === "grafana") return { timestampHeader };
   if (scheme !== "hmac-sha256" && scheme !== "token") return {};
   if (header === undefined) throw invalidField("verify.header", "it is required");

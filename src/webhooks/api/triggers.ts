@@ -10,6 +10,7 @@ import type {
   TriggerSecret,
   TriggerVerification,
 } from "../model/records.ts";
+import { schemeOf } from "../model/signature_scheme.ts";
 import { eventOf, weaknessOf } from "../model/signed_delivery.ts";
 import { newValues } from "../resources/field.ts";
 import {
@@ -186,6 +187,9 @@ async function checkScheme(next: TriggerVerification, call: RoutedCall): Promise
 async function rotate(call: RoutedCall) {
   const { secret } = call.fields(VERIFICATION_SECRET, { optional: true });
   const { verify } = await triggerOf(call);
+  if (verify !== undefined && schemeOf(verify).algorithm === "certificate") {
+    throw invalidField("secret", `the scheme ${verify.scheme} has none: the sender has a certificate`);
+  }
   if (verify !== undefined) return await rotateSecret(call, checkedSecret(secret, verify));
   if (secret === undefined) return await rotateKey(call);
   throw invalidField("secret", "the calls of this trigger show a key");
@@ -233,6 +237,9 @@ async function newCredentials(call: RoutedCall, signed: ReturnType<typeof sentVe
   if (signed === undefined) {
     const { key, ...stored } = newKey(call);
     return { keys: [stored], shownOnce: { key } };
+  }
+  if (schemeOf(signed.verify).algorithm === "certificate") {
+    return { keys: [], verify: signed.verify, secrets: [], shownOnce: {} };
   }
   const { row, shownOnce } = await newSecret(call, signed.secret);
   return { keys: [], verify: signed.verify, secrets: [row], shownOnce };

@@ -39,6 +39,7 @@ export function readSignatures(
   const value = headerValue(header, headers);
   if (value === undefined) return "missing_header";
   if (value.length > MAX_HEADER_LENGTH) return "malformed_header";
+  if (algorithm === "certificate") return "malformed_header";
   if (algorithm === "token" || algorithm === "basic") {
     const shown = shownSecret(value, prefix, algorithm === "basic");
     return shown === "" ? "malformed_header" : { signatures: [shown] };

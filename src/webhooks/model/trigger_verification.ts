@@ -33,7 +33,11 @@ export const SIGNATURE_REFUSALS = {
   malformed_milliseconds: "the time is not a whole number of milliseconds",
   too_old: "the time is further behind the clock than the tolerance",
   too_new: "the time is further ahead of the clock than the tolerance",
-  wrong_signature: "the signature matches no secret of the trigger",
+  wrong_signature: "the signature matches no secret of the trigger, or not the certificate of the message",
+  malformed_message: "the body is not a message of Amazon SNS",
+  foreign_topic: "the trigger does not list the topic of the message",
+  foreign_url: "a URL of the message is not that of Amazon SNS in the region of the topic",
+  wrong_certificate: "the certificate of the message has expired, or is none of Amazon SNS",
 } as const;
 
 /** Why a signature is refused. */
@@ -168,6 +172,7 @@ async function isSigned(
     const [shown = ""] = signatures;
     return await isSecretShown({ shown, secret, isBasic: algorithm === "basic", body: signed });
   }
+  if (algorithm === "certificate") return false;
   const digest = await hmac({ secret, form: secretEncoding, hash: HASHES[algorithm] }, signed);
   const expected = encodedSignature(digest, encoding);
   return signatures.map((given) => constantTimeEqual(expected, given)).includes(true);
@@ -198,7 +203,14 @@ function timeRefusal(
   if (isMilliseconds && !MILLISECONDS.test(time ?? "")) return "malformed_milliseconds";
   const seconds = isMilliseconds ? `${Math.floor(Number(time) / 1_000)}` : time ?? "";
   const behind = secondsBehind(seconds, now);
-  if (behind === undefined) return "malformed_timestamp";
-  if (Math.abs(behind) <= toleranceSeconds) return undefined;
-  return behind > 0 ? "too_old" : "too_new";
+  return behind === undefined ? "malformed_timestamp" : ageRefusal(behind, toleranceSeconds);
+}
+
+/** Why a time that is so far behind the clock is refused, if it is. */
+export function ageRefusal(
+  seconds: number,
+  toleranceSeconds = DEFAULT_TOLERANCE_SECONDS,
+): "too_old" | "too_new" | undefined {
+  if (Math.abs(seconds) <= toleranceSeconds) return undefined;
+  return seconds > 0 ? "too_old" : "too_new";
 }

@@ -10,11 +10,12 @@ import type {
 export interface SignatureScheme {
   /** The template of the text that is signed. */
   readonly signed: string;
-  /** `hmac-sha256` when absent. `token` and `basic` compare the secret itself. */
+  /** `hmac-sha256` when absent. `token` and `basic` compare the secret itself; `certificate` has no secret. */
   readonly algorithm?:
     | (typeof TRIGGER_VERIFICATION.algorithm.choices)[number]
     | "token"
     | "basic"
+    | "certificate"
     | undefined;
   /** `text` when absent; `base64` behind `whsec_`. */
   readonly secretEncoding?: "text" | "base64" | undefined;
@@ -162,5 +163,14 @@ export const SIGNATURE_PRESETS = {
     signed: "{body}",
     algorithm: "basic",
     signature: { header: "authorization", prefix: "Basic " },
+  },
+  /** `sns_message.ts` has the signed text. */
+  sns: {
+    label: "Amazon SNS",
+    signed: "{body}",
+    algorithm: "certificate",
+    signature: { header: "" },
+    time: { field: "Timestamp" },
+    id: { field: "MessageId" },
   },
 } as const satisfies Readonly<Record<string, SignaturePreset>>;

@@ -2,6 +2,8 @@ import type { Fields } from "./field.ts";
 
 /** Largest difference between a signed time and the clock, for a trigger that does not set it. */
 export const DEFAULT_TOLERANCE_SECONDS = 300;
+/** Amazon SNS repeats a message with its first time for at most an hour. */
+export const SNS_TOLERANCE_SECONDS = 3_600;
 /** Longest template of a signed text. */
 const MAX_SIGNED_LENGTH = 256;
 
@@ -23,11 +25,15 @@ const FIELD_PATH = {
   expected: "a path such as id or event.id",
 } as const;
 
+/** The ARN of a topic of Amazon SNS, with its partition and its region. */
+export const SNS_TOPIC =
+  "^arn:(aws|aws-cn|aws-us-gov):sns:([a-z]{2}(?:-[a-z]{1,16}){1,2}-[0-9]{1,2}):[0-9]{12}:[A-Za-z0-9_-]{1,256}$";
+
 /** Names of schemes: those of `SIGNATURE_PRESETS`, and those with fields that describe them. */
 const SCHEMES = [
   ...["github", "stripe", "shopify", "standard-webhooks", "hmac-sha256", "custom"] as const,
   ...["svix", "clerk", "resend", "slack", "zoom", "paddle", "square", "calendly", "mux"] as const,
-  ...["pagerduty", "linear", "intercom", "grafana", "discord", "gitlab", "token", "basic"] as const,
+  ...["pagerduty", "linear", "intercom", "grafana", "discord", "gitlab", "token", "basic", "sns"] as const,
 ] as const;
 
 /** The header of signatures that `custom` describes. */
@@ -166,15 +172,15 @@ export const TRIGGER_VERIFICATION = {
   toleranceSeconds: {
     type: "seconds",
     words:
-      `Maximum difference between the signed time and the clock; only with a signed time. Default: ${DEFAULT_TOLERANCE_SECONDS}.`,
+      `Maximum difference between the signed time and the clock; only with a signed time. Default: ${DEFAULT_TOLERANCE_SECONDS}; with \`sns\`, ${SNS_TOLERANCE_SECONDS}.`,
     min: 1,
     max: 86_400,
     set: "always",
     shown: "sometimes",
     flag: "tolerance",
-    help: "maximum difference between the signed time and the clock (default 5m)",
+    help: "maximum difference between the signed time and the clock (default 5m, with sns 1h)",
     label: "Tolerance of the signed time in seconds",
-    hint: "300 when empty",
+    hint: "300 when empty, 3600 with sns",
   },
   idempotencyHeader: {
     ...HEADER,
@@ -183,6 +189,19 @@ export const TRIGGER_VERIFICATION = {
     flag: "delivery-id-header",
     help: "header whose value is the idempotency key; only with hmac-sha256, custom and token",
     label: "Header of the delivery's identifier",
+  },
+  topics: {
+    ...SOME,
+    type: "texts",
+    words: "The ARNs of the topics whose messages are accepted; only with `sns`.",
+    pattern: SNS_TOPIC,
+    expected: "the ARN of a topic such as arn:aws:sns:us-east-1:123456789012:orders",
+    max: 16,
+    flag: "topic",
+    value: "ARN",
+    help: "ARN of a topic whose messages are accepted; only with sns",
+    label: "Topics",
+    hint: "ARNs of Amazon SNS",
   },
   signed: {
     ...SOME,
@@ -245,7 +264,7 @@ export const VERIFICATION_SECRET = {
   secret: {
     type: "secret",
     words:
-      "The secret that the provider signs with or shows, without blanks at its ends; with `standard-webhooks`, `svix`, `clerk` and `resend`, `whsec_` or `v1,whsec_` followed by base64; with `basic`, `user:password`; with `discord`, the public key. If absent, Weir generates one, except for `basic` and public keys.",
+      "The secret that the provider signs with or shows, without blanks at its ends; with `standard-webhooks`, `svix`, `clerk` and `resend`, `whsec_` or `v1,whsec_` followed by base64; with `basic`, `user:password`; with `discord`, the public key. If absent, Weir generates one, except for `basic` and public keys. `sns` has none.",
     min: 8,
     max: 1_024,
     flag: "secret-file",

@@ -168,6 +168,8 @@ async function openClients(
         await (await clients()).sender.send(...call),
     },
     fetch: async (...call: Parameters<OutboundClients["fetch"]>) => await (await clients()).fetch(...call),
+    providerFetch: async (...call: Parameters<OutboundClients["providerFetch"]>) =>
+      await (await clients()).providerFetch(...call),
     check: async (...call: Parameters<OutboundClients["check"]>) => await (await clients()).check(...call),
     urlProblem: async (url: string) => await (await clients()).urlProblem(url),
   };

@@ -18,7 +18,7 @@ export interface OutboundClientsOptions {
   readonly secretBox: SecretBox;
 }
 
-/** The outbound clients of a webhook service; `fetch` is for the steps of workflows. */
+/** The outbound clients; `fetch` is for steps of workflows, `providerFetch` for URLs that providers name. */
 export type OutboundClients = Awaited<ReturnType<typeof createOutboundClients>>;
 
 /** Creates the clients. Throws when the file of authorities or the proxy cannot be used. */
@@ -34,13 +34,15 @@ export async function createOutboundClients(
   const dial = { allow, connectTimeoutMs, authorities, proxy, clock };
   const sender = createSender({ ...dial, userAgent, clock: storeClock });
   const fetch = createGuardedFetch({ ...dial, allow: new Cidrs(options.workflowAllowCidrs), userAgent });
+  const providerFetch = createGuardedFetch({ ...dial, userAgent });
   const lookups = { clock, lookupTimeoutMs: connectTimeoutMs, isProxied: proxy !== undefined };
   return {
     sender,
     fetch,
+    providerFetch,
     check: createEndpointCheck({ ...dial, sender, secretBox, newId, timeoutMs, version }),
     /** Why an endpoint may not have this URL; nothing when it may. */
     urlProblem: (url: string) => urlProblem(url, allow, lookups),
-    close: async () => void await Promise.all([sender.close(), fetch.close()]),
+    close: async () => void await Promise.all([sender.close(), fetch.close(), providerFetch.close()]),
   };
 }

@@ -3,7 +3,7 @@ import { ThrottledLog } from "../../base/throttled_log.ts";
 import { timeText } from "../../base/rfc3339.ts";
 import { settledWithin } from "../../base/wait.ts";
 import { EventAcceptor } from "../api/accept_event.ts";
-import { TriggerAcceptor } from "../api/accept_trigger.ts";
+import { TriggerAcceptor, type TriggerAcceptorOptions } from "../api/accept_trigger.ts";
 import type { AdministrationParts } from "../api/route.ts";
 import { problemAnswer, problemOf, SHUTTING_DOWN, type WebhookProblem } from "../api/problem.ts";
 import type {
@@ -32,6 +32,7 @@ export interface WebhookServiceParts extends BackgroundWorkParts, StoreBoundSett
   readonly randomBytes: AdministrationParts["randomBytes"];
   readonly publicUrl?: AdministrationParts["publicUrl"];
   readonly maxBodyBytes?: AdministrationParts["maxBodyBytes"];
+  readonly providerFetch: TriggerAcceptorOptions["providerFetch"];
   readonly workflows: Workflows;
   /** Asks the decision service. */
   readonly limit: LimitCall;

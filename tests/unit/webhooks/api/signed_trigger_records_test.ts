@@ -84,13 +84,14 @@ const WRONG_FIELDS: readonly (readonly [unknown, string, string])[] = [
     { scheme: "unknown" },
     "verify.scheme",
     "expected one of github, stripe, shopify, standard-webhooks, hmac-sha256, custom, svix, clerk, resend, slack, " +
-    "zoom, paddle, square, calendly, mux, pagerduty, linear, intercom, grafana, discord, gitlab, token, basic",
+    "zoom, paddle, square, calendly, mux, pagerduty, linear, intercom, grafana, discord, gitlab, token, basic, " +
+    "sns",
   ],
   [
     { scheme: "github", key: "x" },
     "verify.key",
     "unknown; expected scheme, header, prefix, encoding, timestampHeader, toleranceSeconds, " +
-    "idempotencyHeader, signed, algorithm, secretEncoding, signature, time, id, secret",
+    "idempotencyHeader, topics, signed, algorithm, secretEncoding, signature, time, id, secret",
   ],
   [{ scheme: "github", header: "x-a" }, "verify.header", "the scheme github defines it"],
   [{ scheme: "shopify", encoding: "hex" }, "verify.encoding", "the scheme shopify defines it"],
@@ -134,6 +135,32 @@ const WRONG_FIELDS: readonly (readonly [unknown, string, string])[] = [
     "verify.timestampHeader",
     "it is the header of the signature",
   ],
+  [{ scheme: "sns" }, "verify.topics", "it is required"],
+  [{ scheme: "sns", topics: [] }, "verify.topics", "expected a list of 1 to 16 texts"],
+  ...[
+    "orders",
+    "arn:aws:sqs:us-east-1:123456789012:orders",
+    "arn:aws:sns:us-east-1.evil.test/:123456789012:orders",
+    "arn:aws:sns:us-east-1:123456789012:orders:2cbaae4d-d015-44da-860c-dad302d554aa",
+    "arn:aws:sns:us-east-1:123456789012:*",
+    "arn:evil:sns:us-east-1:123456789012:orders",
+  ].map((topic) =>
+    [
+      { scheme: "sns", topics: [topic] },
+      "verify.topics[0]",
+      "expected the ARN of a topic such as arn:aws:sns:us-east-1:123456789012:orders",
+    ] as const
+  ),
+  [
+    { scheme: "sns", topics: ["arn:aws:sns:us-east-1:123456789012:orders"], secret: SECRET },
+    "verify.secret",
+    "the scheme sns has none: the sender has a certificate",
+  ],
+  [
+    { scheme: "github", topics: ["arn:aws:sns:us-east-1:123456789012:orders"] },
+    "verify.topics",
+    "the scheme github defines it",
+  ],
   [{ scheme: "github", secret: "" }, "verify.secret", "expected at least 8 characters"],
   [{ scheme: "github", secret: "short" }, "verify.secret", "expected at least 8 characters"],
   [
@@ -166,6 +193,22 @@ Deno.test("signed triggers: a wrong field is named", async () => {
     assertEquals([status, body.code, body.field, body["detail"]], expected);
   }
   assertEquals((await bed.call("GET", "/triggers")).body.items, []);
+});
+
+Deno.test("signed triggers: sns has topics in place of a secret, and they can be changed", async () => {
+  await using bed = await WebhookBed.open();
+  const topics = [
+    "arn:aws:sns:us-east-1:123456789012:orders",
+    "arn:aws-cn:sns:cn-north-1:123456789012:a_b-C",
+  ];
+  const { id, verify, ...made } = await bed.trigger({ verify: { scheme: "sns", topics } });
+  assertEquals(verify, { scheme: "sns", topics, toleranceSeconds: 3_600 });
+  assertEquals([made.keys, made["secrets"], made.secret, made.key], [[], [], undefined, undefined]);
+  const rotated = await bed.call("POST", `/triggers/${id}/rotate`);
+  assertEquals([rotated.status, rotated.body.field], [422, "secret"]);
+  const changed = { scheme: "sns", topics: topics.slice(1), toleranceSeconds: 60 };
+  const { body } = await bed.call("PATCH", `/triggers/${id}`, { verify: changed });
+  assertEquals(body["verify"], changed);
 });
 
 Deno.test("signed triggers: a change replaces the verification, but neither the scheme nor the secrets", async () => {
