@@ -114,7 +114,9 @@ export async function serve(
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;
     const applying = rules.decideBy(loaded.checkingScripts(parts, cache, decisions.applyRules));
-    const shown = { ...reading, loading: () => rules, webhooks, quotas };
+    const history = loaded.openHistory(parts, service);
+    opened.defer(history.start());
+    const shown = { ...reading, loading: () => rules, history, webhooks, quotas };
     const debug = loaded.openDebug(parts, { service, counters }, shown);
     opened.listener(debug, "debug");
     options.onReload?.(rules.reload);
@@ -212,19 +214,31 @@ async function openSinks({ settings, stats, ...options }: ServiceParts): Promise
 
 /** Loads what every service requires before its ports open: a later import would fail without a free file descriptor. */
 async function loadListeners(settings: Settings) {
-  const [ports, cache, service, pull, http, grpc, quotas, scripts, workers] = await Promise.all([
+  const [ports, cache, service, pull, http, ui, grpc, quotas, scripts, workers] = await Promise.all([
     import("./src/serve/shared_ports.ts"),
     import("./src/serve/cache.ts"),
     import("./src/serve/decisions.ts"),
     import("./src/serve/metrics.ts"),
     import("./src/serve/http.ts"),
+    import("./src/serve/ui.ts"),
     import("./src/serve/grpc.ts"),
     import("./src/serve/quota_views.ts"),
     import("./src/serve/script_check.ts"),
     settings.WORKERS > 1 ? import("./src/serve/workers/deciding_workers.ts") : undefined,
   ]);
   await grpc.loadGrpc(settings);
-  return { ...ports, ...cache, ...service, ...pull, ...http, ...grpc, ...quotas, ...scripts, ...workers };
+  return {
+    ...ports,
+    ...cache,
+    ...service,
+    ...pull,
+    ...http,
+    ...ui,
+    ...grpc,
+    ...quotas,
+    ...scripts,
+    ...workers,
+  };
 }
 
 /** Adds the metrics of the process; returns a function that ends them. */

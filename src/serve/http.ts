@@ -129,6 +129,7 @@ async function openTls(parts: ServiceParts, onRenewed: () => void) {
 /** Options of `openDebug`. */
 export interface OpenDebugOptions {
   readonly loading: OpenUiOptions["loading"];
+  readonly history: OpenUiOptions["history"];
   readonly webhooks: OpenAdministration;
   /** The settings for operators. */
   readonly effective: readonly EffectiveSetting[];
@@ -141,7 +142,7 @@ export interface OpenDebugOptions {
 export function openDebug(
   parts: ServiceParts,
   { service, counters }: { readonly service: RateLimitService; readonly counters: LiveCounters },
-  { effective, loading, webhooks, quotas, refresh }: OpenDebugOptions,
+  { effective, loading, history, webhooks, quotas, refresh }: OpenDebugOptions,
 ): HttpPort {
   const { settings, logger, clock, health, stats } = parts;
   const { DEBUG_TOKEN: token } = settings;
@@ -166,7 +167,7 @@ export function openDebug(
         debugToken: token,
         administrators,
       }),
-      ...openUi(parts, { service, loading, administrators }),
+      ...openUi(parts, { service, loading, history, administrators }),
       ...webhooks.debugRoutes,
     ],
   });

@@ -11,6 +11,7 @@ import { BUCKET_BOUNDS_MS } from "../stats/timer.ts";
 import type { ServiceParts } from "./parts.ts";
 import { readPageFile } from "../ui/page_files.ts";
 import { LiveFeed } from "../ui/live_feed.ts";
+import { MinuteHistory } from "../ui/minute_history.ts";
 import {
   type ConfigurationLoad,
   type ConfigurationState,
@@ -24,6 +25,7 @@ export interface OpenUiOptions {
   readonly administrators: Administrators;
   /** The state of loading the configuration; absent until it begins. */
   readonly loading: () => Pick<OpenRules, "version" | "status"> | undefined;
+  readonly history: MinuteHistory;
 }
 
 /** Most pages that watch concurrently. */
@@ -40,9 +42,31 @@ export function openUi(parts: ServiceParts, options: OpenUiOptions): DebugRoute[
   ];
 }
 
+/** The attempts of deliveries by result; an interrupted one is no failure. */
+const ATTEMPTS = /\.webhooks\.attempts\.(?:(acknowledged)|(?!interrupted$).*)$/;
+
+/** The history of the decisions of all threads, and of the attempts of deliveries. */
+export function openHistory(
+  { clock, stats }: Pick<ServiceParts, "clock" | "stats">,
+  { tally }: Pick<RateLimitService, "tally">,
+): MinuteHistory {
+  const read = () => {
+    const { total: decisions, overLimit } = tally;
+    const counts = { decisions, overLimit, delivered: 0, failedAttempts: 0 };
+    for (const { fullName } of stats.declarations()) {
+      const [match, acknowledged] = ATTEMPTS.exec(fullName) ?? [];
+      if (match === undefined) continue;
+      const name = acknowledged === undefined ? "failedAttempts" : "delivered";
+      counts[name] += stats.reader("counter", fullName)?.() ?? 0;
+    }
+    return counts;
+  };
+  return new MinuteHistory({ clock, read });
+}
+
 function openSnapshots(
   parts: ServiceParts,
-  { service, loading, administrators }: OpenUiOptions,
+  { service, loading, administrators, history }: OpenUiOptions,
 ): Snapshots {
   const { clock, settings, version, health, stats } = parts;
   const { tally } = service;
@@ -59,6 +83,7 @@ function openSnapshots(
     },
     health,
     decisions: () => tally,
+    history: () => history.make(),
     rules: () => shownRules(service),
     topOverLimited: (limit) => tally.overLimitKeys.top(limit, Math.floor(clock.now() / 1_000)),
     configuration: (): ConfigurationState => {

@@ -77,6 +77,8 @@ export interface SnapshotSources {
   };
   readonly health: Pick<Health, "state"> & Record<"failing" | "degraded", () => readonly ComponentState[]>;
   readonly decisions: () => { readonly total: number; readonly overLimit: number };
+  /** Counts of each minute of the last hour by name, the current minute last. */
+  readonly history: () => Readonly<Record<string, readonly number[]>>;
   readonly rules: () => RuleStatisticsSource;
   readonly topOverLimited: (limit: number) => readonly OverLimitKey[];
   readonly configuration: () => ConfigurationState;
@@ -117,7 +119,8 @@ export class Snapshots {
 
   /** Rates are per second since the previous snapshot; null if that was too long ago. */
   make(): Record<string, unknown> {
-    const { clock, constants, health, rules, topOverLimited, configuration, metrics, timers } = this.#sources;
+    const { clock, constants, health, history, rules, topOverLimited, ...sources } = this.#sources;
+    const { configuration, metrics, timers } = sources;
     const { version, startedAt, ...flags } = constants;
     const current = rules();
     const loads = configuration();
@@ -131,6 +134,7 @@ export class Snapshots {
         degraded: health.degraded().map(shownComponent),
       },
       decisions: this.#decisions(),
+      history: history(),
       rules: rulesOf(current),
       rulesTotal: current.count,
       topOverLimited: topOverLimited(MAX_KEYS).map(({ key, count, errorAtMost }) => ({

@@ -1,3 +1,4 @@
+import { BarChart } from "./bar_chart.ts";
 import { element, fill } from "./element.ts";
 import {
   CACHE,
@@ -13,8 +14,7 @@ import {
   shownMetrics,
 } from "./metric_rows.ts";
 import { badge, facts, panel } from "./pieces.ts";
-import { SecondsChart } from "./seconds_chart.ts";
-import type { Counts, Snapshot } from "./snapshot.ts";
+import { type Counts, KEPT_SECONDS, type Snapshot } from "./snapshot.ts";
 import { LiveTable } from "./table.ts";
 import { countText, latencyText, NOTHING } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
@@ -41,9 +41,13 @@ interface ShownTimer {
 }
 
 function openDiagnostics(parts: PageParts): OpenedView {
-  const chart = new SecondsChart({
+  const chart = new BarChart({
+    bars: KEPT_SECONDS,
+    stepMs: 1_000,
+    axis: ["2 min ago", "1 min ago", "now"],
     legend: [["tail", "p99"], ["median", "p50"]],
-    topText: latencyText,
+    valueText: latencyText,
+    barText: ({ whole, part }) => `p99 ${latencyText(whole)}, p50 ${latencyText(part)}`,
     describe: (top, { whole, part }) =>
       `Response time of decisions over gRPC in the last two minutes: p99 at most ${latencyText(top)}, now ${
         latencyText(whole)

@@ -3,7 +3,7 @@ import { button, type Child, element, fill, setHidden } from "./element.ts";
 import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
 import { Form } from "./form.ts";
 import { badge, code, facts, moment, note, type Tone } from "./pieces.ts";
-import { shareBar } from "./seconds_chart.ts";
+import { shareBar } from "./bar_chart.ts";
 import { countText } from "./text.ts";
 import { tokenForm } from "./token_form.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";

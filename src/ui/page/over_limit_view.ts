@@ -1,5 +1,5 @@
 import { code } from "./pieces.ts";
-import { shareBar } from "./seconds_chart.ts";
+import { shareBar } from "./bar_chart.ts";
 import type { OverLimitKey } from "../snapshot.ts";
 import { LiveTable } from "./table.ts";
 import { countText } from "./text.ts";

@@ -1,163 +1,179 @@
-import { errorCount, responseTimes } from "./metric_rows.ts";
-import { button, type Child, element, fill, setAttribute, setText } from "./element.ts";
-import { badge, code, emptyNote, facts, moment, note, panel } from "./pieces.ts";
-import { SecondsChart } from "./seconds_chart.ts";
-import type { Counts, Remark, Snapshot } from "./snapshot.ts";
-import { countText, dayOf, latencyText, NOTHING, rateText, shareText, spanText } from "./text.ts";
+import { type Bar, BarChart } from "./bar_chart.ts";
+import { type Child, element, fill, setAttribute, setHidden, setText } from "./element.ts";
+import { DECISION_METRICS, DELIVERY_METRICS, type OverviewMetric, storeRows } from "./overview_metrics.ts";
+import { badge, code, emptyNote, linkTo, note, panel } from "./pieces.ts";
+import type { Remark, Snapshot } from "./snapshot.ts";
+import { countText, momentText, NOTHING, shareText, spanText } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
-/** Health, decisions per second and the current configuration. */
+/** The state of the service, and its decisions and deliveries of the last hour. */
 export const overviewView: View = {
   name: "overview",
   title: "Overview",
-  about: "The current state of the service.",
+  about: "The state of this instance, and what it did in the last hour.",
   open: openOverview,
 };
 
-const MAX_KEYS = 5;
+const MAX_KEYS = 7;
+const MINUTES = 60;
+const MINUTE_MS = 60_000;
 const SHOWN = new WeakMap<HTMLElement, string>();
-/** Returns value, detail and state. */
-type MetricText = (snapshot: Snapshot, history: readonly Counts[]) => readonly [string, string, string?];
-const METRICS: readonly (readonly [label: string, of: MetricText])[] = [
-  ["Health", ({ health, failing, degraded }) => {
-    if (health === "ok") return ["Healthy", "no failures", "good"];
-    if (health !== "degraded") return ["Failing", `${failing.length} failing`, "bad"];
-    return ["Degraded", degraded.length === 1 ? "1 cause" : `${degraded.length} causes`, "warn"];
-  }],
-  ["Decisions per second", ({ decisions }) => [rateText(decisions.perSecond), "in the last second"]],
-  ["Over the limit", ({ decisions: { overLimitShare: share } }) => {
-    return [shareText(share), "of the last second", share !== null && share > 0 ? "warn" : ""];
-  }],
-  ["Response time p99", (snapshot, history) => {
-    const { p50, p99 } = responseTimes(snapshot, history);
-    return [latencyText(p99), `p50 ${latencyText(p50)}, over gRPC`];
-  }],
-  ["Errors", (snapshot, history) => {
-    const { recent, total } = errorCount(snapshot, history);
-    return [
-      countText(recent),
-      `in two minutes, ${countText(total)} since start`,
-      recent > 0 ? "warn" : "",
-    ];
-  }],
-  ["Decisions since start", ({ decisions: { total, overLimit } }) => {
-    return [countText(total), `${countText(overLimit)} over the limit`];
-  }],
-];
+/** The views that tell more about a component; for others, the diagnostics do. */
+const VIEWS: Readonly<Record<string, readonly [view: string, link: string]>> = {
+  config: ["reloads", "Show reloads"],
+  certificates: ["settings", "Show settings"],
+  webhooks: ["endpoints", "Show endpoints"],
+};
+const DIAGNOSTICS = ["diagnostics", "Show diagnostics"] as const;
 
 function openOverview(parts: PageParts): OpenedView {
-  const metrics = METRICS.map(([label, of]) => metric(label, of));
-  const chart = new SecondsChart({
-    legend: [["within", "within the limit"], ["over", "over the limit"]],
-    topText: (top) => `${rateText(top)} per second`,
-    describe: (top, { whole, part }) =>
-      `Decisions of the last two minutes: at most ${countText(top)} per second, now ${
-        rateText(whole)
-      } per second, ${shareText(whole === 0 ? 0 : part / whole)} over the limit`,
-    empty: "No decisions in the last two minutes",
-    least: 1,
-  });
-  const health = element("div");
-  const configuration = element("div");
-  const keys = element("div");
-  const process = element("div");
+  const [tiles, deliveryTiles] = [DECISION_METRICS, DELIVERY_METRICS].map((all) =>
+    all.map((one) => tile(parts, one))
+  ) as [Tile[], Tile[]];
+  const decisions = hourChart("decisions", ["within the limit", "over the limit"]);
+  const attempts = hourChart("attempts", ["succeeded", "failed"]);
+  const state = element("section", { class: "panel state" });
+  const [keys, stored] = [element("div"), element("div")];
+  const webhooks = element(
+    "div",
+    { class: "group" },
+    metrics(deliveryTiles),
+    columns(panel("Attempts of deliveries in the last hour", ...attempts.nodes), panel("Stored", stored)),
+  );
   const update = () => {
     const { snapshot, history } = parts.live();
     if (snapshot === undefined) return;
-    for (const { show } of metrics) show(snapshot, history);
-    chart.update(history.flatMap(({ at, decisions: { perSecond: whole, overLimitShare } }) => {
-      return whole === null ? [] : [{ at, whole, part: whole * (overLimitShare ?? 0) }];
-    }));
-    const now = parts.clock.now();
-    refill(health, healthOf(snapshot), [snapshot.failing, snapshot.degraded]);
-    refill(configuration, configurationOf(snapshot, now), [snapshot.configuration, dayOf(now)]);
-    refill(keys, keysOf(snapshot, parts), snapshot.topOverLimited.slice(0, MAX_KEYS));
-    refill(process, processOf(snapshot, now), [
-      snapshot.startedAt,
-      spanText(snapshot.at - snapshot.startedAt),
-    ]);
+    for (const { show } of [...tiles, ...deliveryTiles]) show(snapshot, history);
+    decisions.update(barsOf(snapshot, "decisions", "overLimit"));
+    attempts.update(barsOf(snapshot, "delivered", "failedAttempts", { isSum: true }));
+    setAttribute(state, "data-state", toneOf(snapshot));
+    refill(state, stateOf(snapshot, parts));
+    refill(keys, keysOf(snapshot, parts));
+    const rows = storeRows(snapshot).map(({ label, view, filters, text }) => {
+      return [linkTo(parts, label, view, "", filters), text] as const;
+    });
+    refill(stored, [ranking(rows)]);
+    setHidden(webhooks, !snapshot.webhooks);
   };
   update();
-  const nodes = [
-    element("div", { class: "metrics" }, ...metrics.map(({ node }) => node)),
-    panel("Decisions of the last two minutes", ...chart.nodes),
-    element(
-      "div",
-      { class: "columns" },
-      panel("Components", health),
-      panel("Configuration", configuration),
-      panel("Most often over their limit", keys),
-      panel("Process", process),
-    ),
-  ];
-  return { nodes, update };
+  const chart = panel("Decisions in the last hour", ...decisions.nodes);
+  return {
+    nodes: [state, metrics(tiles), columns(chart, panel("Most often over their limit", keys)), webhooks],
+    update,
+  };
 }
 
-function metric(label: string, of: MetricText) {
+interface Tile {
+  readonly node: HTMLElement;
+  readonly show: (...live: Parameters<OverviewMetric["text"]>) => void;
+}
+
+function tile(parts: PageParts, { label, view, text }: OverviewMetric): Tile {
   const value = element("p", { class: "value" }, NOTHING);
   const detail = element("p", { class: "note" });
-  const node = element("section", { class: "metric" }, element("h2", {}, label), value, detail);
-  const show: (...live: Parameters<MetricText>) => void = (...live) => {
-    const [text, detailText, state = ""] = of(...live);
-    setText(value, text);
+  const node = element(
+    "section",
+    { class: "metric" },
+    element("h2", {}, linkTo(parts, label, view)),
+    value,
+    detail,
+  );
+  const show: Tile["show"] = (...live) => {
+    const [valueText, detailText, state = ""] = text(...live);
+    setText(value, valueText);
     setText(detail, detailText);
     setAttribute(node, "data-state", state);
   };
   return { node, show };
 }
 
-/** Replaces nodes only when the values that they show have changed. */
-function refill(place: HTMLElement, children: readonly Child[], values: unknown): void {
-  const text = JSON.stringify(values);
+function metrics(tiles: readonly Tile[]): HTMLElement {
+  return element("div", { class: "metrics" }, ...tiles.map(({ node }) => node));
+}
+
+function columns(...panels: readonly HTMLElement[]): HTMLElement {
+  return element("div", { class: "columns uneven" }, ...panels);
+}
+
+function hourChart(noun: string, [rest, part]: readonly [string, string]): BarChart {
+  const text = (count: number) => count === 1 ? `1 ${noun.slice(0, -1)}` : `${countText(count)} ${noun}`;
+  return new BarChart({
+    bars: MINUTES,
+    stepMs: MINUTE_MS,
+    axis: ["1 h ago", "30 min ago", "now"],
+    legend: [["within", rest], ["over", part]],
+    valueText: (value) => `${countText(value)} per minute`,
+    barText: ({ at, whole, part: count }) => {
+      return `${momentText(at, at).slice(0, 5)}: ${text(whole)}, ${countText(count)} ${part}`;
+    },
+    describe: (top, { whole, part: count }) =>
+      `${text(top)} per minute at most; ${text(whole)} in this minute, ${
+        shareText(whole === 0 ? 0 : count / whole)
+      } ${part}`,
+    empty: `No ${noun} in the last hour`,
+    least: 2,
+  });
+}
+
+/** The minutes of the last hour; `isSum` where the whole is the sum of both counts. */
+function barsOf({ hour, at }: Snapshot, whole: string, part: string, { isSum = false } = {}): Bar[] {
+  const [counts = [], parts = []] = [hour.get(whole), hour.get(part)];
+  return counts.map((count, index) => {
+    const of = parts[index] ?? 0;
+    const start = at - at % MINUTE_MS - (counts.length - 1 - index) * MINUTE_MS;
+    return { at: start, whole: isSum ? count + of : count, part: of };
+  });
+}
+
+/** Replaces nodes only when what they show has changed. */
+function refill(place: HTMLElement, children: readonly Child[]): void {
+  const text = children.map((child) => child instanceof Element ? child.outerHTML : String(child)).join();
   if (SHOWN.get(place) === text) return;
   SHOWN.set(place, text);
   fill(place, children);
 }
 
-function healthOf({ failing, degraded }: Snapshot): Child[] {
-  if (failing.length + degraded.length === 0) return [emptyNote("All components healthy.")];
-  const remark = (look: "bad" | "warn", word: string) => ({ component, text }: Remark) =>
-    element("li", {}, badge(word, look), element("strong", {}, component), element("span", {}, text));
-  return [element(
-    "ul",
-    { class: "remarks" },
-    ...failing.map(remark("bad", "failing")),
-    ...degraded.map(remark("warn", "degraded")),
-  )];
+function toneOf({ health, failing, degraded, configuration: { error } }: Snapshot): string {
+  if (failing.length > 0 || !["ok", "degraded"].includes(health)) return "bad";
+  return degraded.length > 0 || error !== null ? "warn" : "good";
 }
 
-function configurationOf({ configuration }: Snapshot, now: number): Child[] {
-  const { loadedAt, version, loaded, failed, error } = configuration;
-  const problem = error === null ? undefined : element(
-    "div",
-    { class: "trouble" },
-    element("strong", {}, "The last load failed"),
-    element("p", {}, error),
-  );
+/** The state in words, with its causes and where to read more. */
+function stateOf(snapshot: Snapshot, parts: PageParts): Child[] {
+  const { failing, degraded, configuration: { error }, startedAt, at } = snapshot;
+  const tone = toneOf(snapshot);
+  const words = tone === "good" ? "All components healthy" : tone === "warn" ? "Degraded" : "Failing";
+  const cause = (look: "bad" | "warn", word: string) => ({ component, text }: Remark) => {
+    const [view, link] = VIEWS[component] ?? DIAGNOSTICS;
+    const named = [badge(word, look), element("strong", {}, component), element("span", {}, text)];
+    return element("li", {}, ...named, linkTo(parts, link, view));
+  };
+  const isKnown = degraded.some(({ component }) => component === "config");
+  const rejected = error === null || isKnown
+    ? []
+    : [{ component: "config", text: `The last load failed: ${error}` }];
+  const causes = [
+    ...failing.map(cause("bad", "failing")),
+    ...[...rejected, ...degraded].map(cause("warn", "degraded")),
+  ];
   return [
-    problem,
-    facts([
-      ["Loaded", loadedAt === null ? "not yet" : moment(loadedAt, now)],
-      ["Loads", `${countText(loaded)} succeeded, ${countText(failed)} failed`],
-      ...(version === "" ? [] : [["Version", code(version)] as const]),
-    ]),
+    element("h2", {}, words),
+    note(`Running for ${spanText(at - startedAt)}`),
+    causes.length === 0 ? undefined : element("ul", { class: "remarks" }, ...causes),
   ];
 }
 
-function keysOf({ topOverLimited }: Snapshot, { go }: PageParts): Child[] {
+function keysOf({ topOverLimited }: Snapshot, parts: PageParts): Child[] {
   if (topOverLimited.length === 0) return [emptyNote("No keys over their limit recently.")];
   const rows = topOverLimited.slice(0, MAX_KEYS).map(({ key, count }) =>
-    element("li", {}, code(key), element("span", { class: "count" }, countText(count)))
+    [code(key), countText(count)] as const
   );
-  const more = button("Show all", () => go("over-limit"), { look: "small", action: "more" });
-  return [element("ol", { class: "ranking" }, ...rows), more];
+  return [ranking(rows), linkTo(parts, "Show all keys", "over-limit")];
 }
 
-function processOf({ version, startedAt, at, webhooks, administration }: Snapshot, now: number): Child[] {
-  return [facts([
-    ["Weir", version],
-    ["Started", [moment(startedAt, now), note(` ${spanText(at - startedAt)} ago`)]],
-    ["Webhook service", webhooks ? "on" : "off: WEBHOOK_STORE is not set"],
-    ["Administration", administration ? "by ADMIN_TOKEN" : "off: ADMIN_TOKEN is not set"],
-  ])];
+function ranking(rows: readonly (readonly [name: HTMLElement, count: string])[]): HTMLElement {
+  const items = rows.map(([name, count]) =>
+    element("li", {}, name, element("span", { class: "count" }, count))
+  );
+  return element("ul", { class: "ranking" }, ...items);
 }

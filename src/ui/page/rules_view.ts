@@ -1,6 +1,6 @@
 import { element, setText } from "./element.ts";
 import { badge, code } from "./pieces.ts";
-import { shareBar } from "./seconds_chart.ts";
+import { shareBar } from "./bar_chart.ts";
 import type { RuleStatistics } from "../snapshot.ts";
 import { LiveTable } from "./table.ts";
 import { countText, NOTHING, shareText } from "./text.ts";

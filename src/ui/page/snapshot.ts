@@ -24,6 +24,8 @@ export interface Counts {
 
 /** The state of the service. */
 export interface Snapshot extends Counts {
+  /** Counts of each minute of the last hour by name, the current minute last. */
+  readonly hour: ReadonlyMap<string, readonly number[]>;
   readonly version: string;
   readonly startedAt: number;
   /** `ok`, `degraded` or `failing`. */
@@ -58,6 +60,7 @@ export function readSnapshot(text: string): Snapshot {
   const health = fieldsOf(all["health"]);
   const decisions = fieldsOf(all["decisions"]);
   const [metrics, timers] = [fieldsOf(all["metrics"]), fieldsOf(all["timers"])];
+  const hour = fieldsOf(all["history"]);
   return {
     at: count(all, "at"),
     version: textOf(all, "version"),
@@ -71,6 +74,7 @@ export function readSnapshot(text: string): Snapshot {
       perSecond: numberOf(decisions, "perSecond") ?? null,
       overLimitShare: numberOf(decisions, "overLimitShare") ?? null,
     },
+    hour: new Map(Object.keys(hour).map((name) => [name, numbersOf(hour, name)])),
     metrics: new Map(Object.keys(metrics).map((name) => [name, count(metrics, name)])),
     timers: new Map(Object.keys(timers).map((name) => [name, numbersOf(timers, name)])),
     rules: recordsOf(all, "rules").map(ruleOf),

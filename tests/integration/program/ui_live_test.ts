@@ -59,6 +59,7 @@ Deno.test("the live stream shows decisions, rules and keys of a served process",
     startedAt: 1_700_000_000_000,
     health: { state: "ok", failing: [], degraded: [] },
     decisions: { total: 0, overLimit: 0, perSecond: null, overLimitShare: null },
+    history: { decisions: [0], overLimit: [0], delivered: [0], failedAttempts: [0] },
     rules: [{ ...ACCOUNT, at: `${file}:3`, ...NONE }, { ...PLAN, at: `${file}:5`, ...NONE }],
     rulesTotal: 2,
     topOverLimited: [],
@@ -89,8 +90,9 @@ Deno.test("the live stream shows decisions, rules and keys of a served process",
   await reader.cancel();
   now += 1_000;
   const later = await listen(fixture);
-  assertEquals(part(await later.data(), "decisions", "rules", "topOverLimited"), [
+  assertEquals(part(await later.data(), "decisions", "history", "rules", "topOverLimited"), [
     { total: 10, overLimit: 2, perSecond: 10, overLimitShare: 0.2 },
+    { decisions: [10], overLimit: [2], delivered: [0], failedAttempts: [0] },
     [
       { ...ACCOUNT, at: `${file}:3`, hits: 7, overLimit: 2, nearLimit: 1, withinLimit: 5 },
       { ...PLAN, at: `${file}:5`, hits: 3, overLimit: 2, nearLimit: 1, withinLimit: 1 },

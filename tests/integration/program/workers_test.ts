@@ -7,6 +7,7 @@ import type { DecidingWorkerHandle, FromDecidingWorker } from "../../../src/serv
 import { HEALTH_CHECK_REQUEST, HEALTH_CHECK_RESPONSE, SERVING_STATUS } from "../../../src/wire/health.ts";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { WatchedWorkers } from "../../harness/deciding_workers.ts";
+import { EventReader } from "../../harness/event_reader.ts";
 import { freePort } from "../../harness/free_port.ts";
 import { decide, GrpcClient, SHOULD_RATE_LIMIT } from "../../harness/grpc_client.ts";
 import { OtlpReceiver } from "../../harness/otlp_receiver.ts";
@@ -84,6 +85,12 @@ for (const [where, env] of Object.entries(COUNTED)) {
       assertEquals([0, 1, 2].map((code) => codes.filter((seen) => seen === code).length), [0, 200, 300]);
       const stats = await service.stats();
       assertEquals(stats["ratelimit.service.rate_limit.shop.user.over_limit"], 300);
+      const live = await fetch(`http://${service.running.addresses.debug}/ui/live`);
+      const reader = new EventReader(live);
+      const { history } = Object(await reader.data());
+      await reader.cancel();
+      const refused: readonly number[] = history.overLimit;
+      assertEquals(refused.reduce((all, count) => all + count, 0), 300);
     },
   });
 }

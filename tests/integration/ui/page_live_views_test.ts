@@ -31,31 +31,33 @@ pageTest("overview, rules, over limit and explain show the service as it is", {}
 async function overview({ weir, opened, page }: PageBed): Promise<void> {
   await opened.isLive();
   const metric = (title: string) => page.locator(".metric", { hasText: title }).locator(".value");
-  await eventually("Healthy", () => metric("Health").textContent());
+  await opened.sees("All components healthy");
   assertEquals(await weir.decide("account", "bob", 12), 7);
-  await page.locator(".metric", { hasText: "Decisions since start" }).getByText("7 over the limit")
+  await page.locator(".metric", { hasText: "Decisions per second" }).getByText("12 in the last hour")
     .waitFor();
-  await eventually("12", () => metric("Decisions since start").textContent());
+  await eventually("58.3%", () => metric("Over the limit").textContent());
   const bar =
     "[...document.querySelectorAll('.chart rect.over')].some((one) => Number(one.getAttribute('height')) > 0)";
   await until("a bar of the chart", () => opened.value(bar));
   assertStringIncludes(
-    await page.locator(".chart svg").getAttribute("aria-label") ?? "",
-    "Decisions of the last",
+    await page.locator(".chart svg").first().getAttribute("aria-label") ?? "",
+    "decisions per minute at most",
   );
   await opened.sees("shop_account_bob");
-  await opened.sees("All components healthy.");
+  const shown = () => Promise.all(["Rules", "Cache"].map((title) => metric(title).textContent()));
+  await eventually(["7", "memory"], shown);
+  await page.locator(".metric", { hasText: "Oldest due delivery" }).getByText("no delivery is due").waitFor();
 }
 
 async function configuration({ weir, opened, page }: PageBed): Promise<void> {
   const file = join(weir.weir.rulesFolder, "broken.yaml");
   await Deno.writeTextFile(file, BROKEN);
   weir.weir.reload();
-  await opened.sees("The last load failed");
+  await opened.sees("Degraded");
   await opened.sees(/fortnight|unit/);
   await Deno.remove(file);
   weir.weir.reload();
-  await page.getByText("The last load failed").waitFor({ state: "detached" });
+  await page.getByText("All components healthy").waitFor();
 }
 
 async function rules({ weir, opened, page }: PageBed): Promise<void> {
@@ -149,9 +151,8 @@ async function comeBack({ weir, opened, page }: PageBed): Promise<void> {
     await opened.connectNow();
     return await page.locator(".live[data-state=live]").count() > 0;
   });
-  await page.locator(".metric", { hasText: "Decisions since start" }).getByText("0", {
-    exact: true,
-  })
+  // The history is that of the process.
+  await page.locator(".metric", { hasText: "Decisions per second" }).getByText(/^0 in the last hour/)
     .waitFor();
   await page.getByText("Not live").waitFor({ state: "hidden" });
 }

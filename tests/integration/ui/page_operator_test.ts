@@ -75,7 +75,7 @@ pageTest(
 
 async function diagnostics({ weir, opened, page }: PageBed): Promise<void> {
   await opened.isLive();
-  await opened.sees("All components healthy.");
+  await opened.sees("All components healthy");
   await opened.view("Diagnostics");
   await opened.sees("No errors since the start.");
   await opened.sees("No decisions over gRPC in the last two minutes");

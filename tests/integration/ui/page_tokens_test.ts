@@ -23,7 +23,7 @@ pageTest(
       await opened.sees("The service rejected the token.");
       await opened.giveToken(EITHER, DEBUG_TOKEN);
       await opened.isLive();
-      await opened.sees("Healthy");
+      await opened.sees("All components healthy");
     });
     await step("that of the debug port does not open the administration", async () => {
       await opened.view("Endpoints");
