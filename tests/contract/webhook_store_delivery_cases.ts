@@ -133,6 +133,7 @@ export const DELIVERY_CASES: StoreCases = {
       finishedAt: NOW + 9,
       status: 503,
       errorKind: "status",
+      headers: { "x-svc-timestamp": "1700000000", "x-svc-signature": "sha256=00" },
       response: "no",
     };
     const isHeld = await store.finish(claimed, retryAt(NOW + 30_000), { ...outcome, error: "e" } as never);
@@ -146,6 +147,9 @@ export const DELIVERY_CASES: StoreCases = {
       dueAt: NOW + 30_000,
     };
     assertEquals(await store.read(findDelivery, id), { delivery, attempts } as never);
+    const { headers: _, response: __, ...listed } = outcome;
+    const short = await store.read(findDelivery, id, { responses: false });
+    assertEquals(short?.attempts, [{ ...row, ...listed, error: "e" }] as never);
     assertEquals(delivery.claimId, undefined);
 
     await store.assertNothingDue(to, NOW + 29_999);
@@ -161,7 +165,7 @@ export const DELIVERY_CASES: StoreCases = {
       [1, "failed"],
       [2, "acknowledged"],
     ]);
-    const { dueAt: _, ...rest } = delivery;
+    const { dueAt: ___, ...rest } = delivery;
     assertEquals(after?.delivery as unknown, {
       ...rest,
       state: "acknowledged",

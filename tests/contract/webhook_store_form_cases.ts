@@ -1,6 +1,8 @@
 import { assertEquals } from "#assert";
 import { audit, event, newId, NOW, type StoreCases, type TestStore } from "./webhook_store_bed.ts";
 import { eventBody } from "../../src/webhooks/model/event.ts";
+import { listDeliveries } from "../../src/webhooks/store/operations/deliveries.ts";
+import { findSentBody } from "../../src/webhooks/store/operations/delivery_bodies.ts";
 import { voidDeliveryClaims } from "../../src/webhooks/store/operations/delivery_claims.ts";
 import { editEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
 import { erasePayload } from "../../src/webhooks/store/operations/events.ts";
@@ -70,5 +72,34 @@ export const FORM_CASES: StoreCases = {
     assertEquals(await rows(), 1);
     await store.write(erasePayload, added.id, { now: NOW, newId, audit: audit() });
     assertEquals([await rows(), await sentBy(store, id)], [0, undefined]);
+  },
+
+  "the body of a delivery is the one that its attempts send, in whatever form": async (store) => {
+    const plain = await store.addEndpoint();
+    const formed = await store.addEndpoint({ template: TEMPLATE });
+    const added = await store.addEvent(order('{"id":7,"total":12345678901234567890}'));
+    const { items } = await store.read(listDeliveries, { limit: 2 });
+    const shown = async ({ id: endpointId }: { readonly id: string }) => {
+      const { id = "" } = items.find((one) => one.endpointId === endpointId) ?? {};
+      const sent = await store.read(findSentBody, id);
+      return sent && new TextDecoder().decode(sent);
+    };
+    assertEquals([await shown(plain), await shown(formed)], [undefined, undefined]);
+    for (const { id } of [plain, formed]) await sentBy(store, id);
+    assertEquals(
+      [await shown(plain), await shown(formed)],
+      ['{"event":"order.created","data":{"id":7,"total":12345678901234567890}}', '{"order":7}'],
+    );
+    await store.write(erasePayload, added.id, { now: NOW, newId, audit: audit() });
+    assertEquals([await shown(plain), await shown(formed)], [undefined, undefined]);
+    assertEquals(await store.read(findSentBody, newId()), undefined);
+  },
+
+  "a body that could not be rendered is not shown": async (store) => {
+    const { id } = await store.addEndpoint({ template: TEMPLATE });
+    await store.addEvent(order('{"number":7}'));
+    await sentBy(store, id);
+    const [delivery] = (await store.read(listDeliveries, { limit: 1 })).items;
+    assertEquals(await store.read(findSentBody, delivery?.id ?? ""), undefined);
   },
 };

@@ -13,6 +13,7 @@ import {
   finishAttempt,
 } from "../../src/webhooks/store/operations/delivery_claims.ts";
 import {
+  attemptHours,
   endpointStatistics,
   NO_STATISTICS,
   recordAttempts,
@@ -92,6 +93,23 @@ export const HEALTH_CASES: StoreCases = {
     assertEquals(await statisticsOf(store, newId()), NO_STATISTICS);
     const { items } = await store.read(listEndpointRecords, { limit: 1 }, NOW);
     assertEquals(items, [{ endpoint: other, statistics: { ...NO_STATISTICS, hour: twice, day: twice } }]);
+  },
+
+  "attempts are counted by hour, in the current one and the 23 before it": async (store) => {
+    const [one, other] = [await store.addEndpoint(), await store.addEndpoint()];
+    const hour = NOW - NOW % HOUR;
+    await record(store, one.id, SUCCESS, hour - DAY + HOUR - 1);
+    await record(store, one.id, SUCCESS, hour - DAY + HOUR);
+    await record(store, other.id, SUCCESS, hour);
+    await record(store, one.id, SUCCESS, hour);
+    await record(store, one.id, failed(2, hour + STEP_MS), hour + STEP_MS);
+    const { succeeded, failed: failures } = SUCCESS;
+    assertEquals(await store.read(attemptHours, one.id, hour + HOUR - 1), [
+      { at: hour - DAY + HOUR, succeeded, failed: failures },
+      { at: hour, succeeded, failed: failures + 2 },
+    ]);
+    assertEquals((await store.read(attemptHours, one.id, hour + HOUR)).map(({ at }) => at), [hour]);
+    assertEquals(await store.read(attemptHours, newId(), NOW), []);
   },
 
   "statistics older than a day are removed, some at a time": async (store) => {

@@ -124,9 +124,9 @@ export const DELIVERY_METRICS: readonly OverviewMetric[] = [
 const STORE_ROWS = [
   ["Acknowledged deliveries", "deliveries", { state: "acknowledged" }, "deliveries.acknowledged"],
   ["Failed deliveries", "deliveries", { state: "failed" }, "deliveries.failed"],
-  ["Running executions", "executions", { status: "running" }, "executions.running"],
-  ["Queued executions", "executions", { status: "queued" }, "executions.queued"],
-  ["Failed executions", "executions", { status: "failed" }, "executions.failed"],
+  ["Running executions", "executions", { state: "running" }, "executions.running"],
+  ["Queued executions", "executions", { state: "queued" }, "executions.queued"],
+  ["Failed executions", "executions", { state: "failed" }, "executions.failed"],
 ] as const;
 
 /** The rows of the store, with the lists that they count. */

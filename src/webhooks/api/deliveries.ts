@@ -1,7 +1,8 @@
 import { isOpen } from "../model/delivery.ts";
 import type { Attempt, Delivery, Endpoint } from "../model/records.ts";
-import { DELIVERIES, DELIVERY_FIELDS, DELIVERY_PAUSE } from "../resources/delivery.ts";
+import { DELIVERIES, DELIVERY_FIELDS, DELIVERY_PAUSE, DELIVERY_REQUESTS } from "../resources/delivery.ts";
 import * as deliveries from "../store/operations/deliveries.ts";
+import { findSentBody } from "../store/operations/delivery_bodies.ts";
 import { failuresOf } from "../store/operations/endpoint_health.ts";
 import { findEndpoint } from "../store/operations/endpoints.ts";
 import { type DeliveryPause, findPause } from "../store/pause.ts";
@@ -19,6 +20,7 @@ export const DELIVERY_ROUTES: RoutesOf<typeof DELIVERY_OPERATIONS> = {
   "POST /deliveries/pause": pause,
   "POST /deliveries/resume": resume,
   "GET /deliveries/:id": getDelivery,
+  "GET /deliveries/:id/requests": getRequests,
   "POST /deliveries/:id/resend": resendDelivery,
 };
 
@@ -34,6 +36,18 @@ async function shownInList(listed: Delivery, call: RoutedCall) {
 async function getDelivery(call: RoutedCall) {
   const record = found(await call.store.read(findRecord, call.id), "this delivery");
   return jsonAnswer(200, shown(record, call));
+}
+
+async function getRequests({ id, store, administrator }: RoutedCall) {
+  const { delivery, attempts } = found(await store.read(deliveries.findDelivery, id), "this delivery");
+  const body = await store.read(findSentBody, id);
+  const requests = attempts.flatMap(({ number, url, headers }) => {
+    return headers === undefined
+      ? []
+      : [{ number, url, headers: headersOf(headers, delivery, administrator) }];
+  });
+  const text = body && new TextDecoder().decode(body);
+  return jsonAnswer(200, shownRecord(DELIVERY_REQUESTS, { body: text, requests }));
 }
 
 async function resendDelivery(call: RoutedCall) {
@@ -112,6 +126,23 @@ function shown(record: DeliveryRecord, call: RoutedCall): Record<string, unknown
   const { delivery, attempts } = record;
   const drawn = { attempts, nextAttemptAt: nextAttemptAt(delivery), why: whyOf(record, call) };
   return shownRecord(DELIVERY_FIELDS, { ...delivery, ...drawn });
+}
+
+/** All headers of a request; with a signature, a caller that may only read could send the event again. */
+function headersOf(
+  kept: NonNullable<Attempt["headers"]>,
+  { id, event }: Delivery,
+  { role }: RoutedCall["administrator"],
+): Readonly<Record<string, string>> {
+  const { "x-svc-timestamp": timestamp = "", "webhook-signature": standard } = kept;
+  const headers = {
+    ...kept,
+    "x-svc-event": event,
+    "x-svc-delivery": id,
+    ...(standard === undefined ? {} : { "webhook-id": id, "webhook-timestamp": timestamp }),
+  };
+  const shown = Object.entries(headers).filter(([name]) => role === "admin" || !name.includes("signature"));
+  return Object.fromEntries(shown);
 }
 
 function whyOf(record: DeliveryRecord, { clock, inFlight }: RoutedCall): string {

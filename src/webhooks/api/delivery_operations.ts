@@ -5,7 +5,7 @@ import {
   type SchemaProperties,
   textSchema,
 } from "../../base/json_schema.ts";
-import { DELIVERIES, DELIVERY_FIELDS, DELIVERY_PAUSE } from "../resources/delivery.ts";
+import { DELIVERIES, DELIVERY_FIELDS, DELIVERY_PAUSE, DELIVERY_REQUESTS } from "../resources/delivery.ts";
 import { innerSchemas, recordSchema } from "./field_schemas.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { EMPTY_BODY, listOperation, readOperation } from "./resource_operations.ts";
@@ -14,6 +14,8 @@ import { EMPTY_BODY, listOperation, readOperation } from "./resource_operations.
 export const DELIVERY_SCHEMAS: SchemaProperties = {
   ...innerSchemas(DELIVERY_FIELDS),
   Delivery: recordSchema(DELIVERY_FIELDS),
+  ...innerSchemas(DELIVERY_REQUESTS),
+  DeliveryRequests: recordSchema(DELIVERY_REQUESTS),
 };
 
 const EXAMPLE_ID = "0d0c3b79-4b0c-4b43-9a0f-4c6f7a6f2c10";
@@ -72,6 +74,28 @@ export const DELIVERY_OPERATIONS = {
     answers: { 200: { ...PAUSE_ANSWER, example: { paused: false } } },
   },
   "GET /deliveries/:id": readOperation("getDelivery", "Show a delivery with its attempts", SHOWN),
+  "GET /deliveries/:id/requests": readOperation(
+    "getDeliveryRequests",
+    "Show the requests of a delivery as they were sent",
+    {
+      description: "The requests.",
+      schema: schemaOf("DeliveryRequests"),
+      example: {
+        body: '{"event":"agent.reply.completed","data":{"conversation":"c-7"}}',
+        requests: [{
+          number: 1,
+          url: "https://app.example/hooks",
+          headers: {
+            "content-type": "application/json",
+            "x-svc-event": "agent.reply.completed",
+            "x-svc-delivery": EXAMPLE_ID,
+            "x-svc-timestamp": "1795315490",
+            "x-svc-signature": "sha256=46288437613044114d21e7fba79837c12336202f4f85b1e1cb24f3ae0a1a3a5b",
+          },
+        }],
+      },
+    },
+  ),
   "POST /deliveries/:id/resend": {
     id: "resendDelivery",
     role: "admin",

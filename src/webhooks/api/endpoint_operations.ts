@@ -9,6 +9,7 @@ import {
   timeSchema,
 } from "../../base/json_schema.ts";
 import {
+  ATTEMPT_HOUR,
   ENDPOINT_CHECK,
   ENDPOINT_FIELDS,
   ENDPOINT_RECOVERY,
@@ -32,6 +33,7 @@ export const ENDPOINT_SCHEMAS: SchemaProperties = {
   Endpoint: recordSchema(ENDPOINT_FIELDS),
   NewEndpoint: bodySchema(newFields(ENDPOINT_FIELDS), " for a new endpoint"),
   EndpointChange: bodySchema(changeFields(ENDPOINT_FIELDS)),
+  AttemptHour: recordSchema(ATTEMPT_HOUR),
   CheckedStage: objectSchema({
     stage: textSchema("`filter`, `url`, `resolve`, `address`, `connect`, `tls` or `sample`."),
     ok: flagSchema("Whether it succeeded."),
@@ -89,6 +91,15 @@ export const ENDPOINT_OPERATIONS = {
   },
   "GET /endpoints": listOperation(ENDPOINTS, "Endpoint", EXAMPLE),
   "GET /endpoints/:id": readOperation("getEndpoint", "Show an endpoint", SHOWN),
+  "GET /endpoints/:id/attempts": readOperation(
+    "listEndpointAttempts",
+    "Count the attempts of an endpoint by hour",
+    {
+      description: "The current hour and the 23 before it, without hours that have no attempts.",
+      schema: objectSchema({ items: listSchema(schemaOf("AttemptHour"), "The oldest first.") }),
+      example: { items: [{ at: EXAMPLE_TIME, succeeded: 117, failed: 3 }] },
+    },
+  ),
   "PATCH /endpoints/:id": {
     id: "updateEndpoint",
     role: "admin",

@@ -4,6 +4,7 @@ import { newEndpointSecret } from "../model/keys.ts";
 import type { Endpoint, EndpointSecret, Sealed } from "../model/records.ts";
 import { signingSecrets } from "../model/signing_secrets.ts";
 import {
+  ATTEMPT_HOUR,
   ENDPOINT_CHECK,
   ENDPOINT_FIELDS,
   ENDPOINT_RECOVERY,
@@ -16,7 +17,7 @@ import { addAudit } from "../store/operations/audit_log.ts";
 import * as deliveries from "../store/operations/deliveries.ts";
 import * as endpoints from "../store/operations/endpoints.ts";
 import type { EndpointRecord } from "../store/operations/endpoints.ts";
-import { NO_STATISTICS } from "../store/operations/endpoint_health.ts";
+import { attemptHours, NO_STATISTICS } from "../store/operations/endpoint_health.ts";
 import { type ENDPOINT_OPERATIONS, MAX_RECOVERED } from "./endpoint_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, invalidField, notFound, refusal } from "./problem.ts";
@@ -47,6 +48,7 @@ export const ENDPOINT_ROUTES: RoutesOf<typeof ENDPOINT_OPERATIONS> = {
     (one, { clock }) => shown(one, clock.now()),
   ),
   "GET /endpoints/:id": getEndpoint,
+  "GET /endpoints/:id/attempts": listAttempts,
   "PATCH /endpoints/:id": editEndpoint,
   "DELETE /endpoints/:id": deleteEndpoint,
   "POST /endpoints/:id/rotate": rotateSecret,
@@ -82,6 +84,12 @@ async function createEndpoint(call: RoutedCall) {
 async function getEndpoint(call: RoutedCall) {
   const now = call.clock.now();
   return jsonAnswer(200, shown(await recordOf(call, now), now));
+}
+
+async function listAttempts(call: RoutedCall) {
+  const { id } = await endpointOf(call);
+  const hours = await call.store.read(attemptHours, id, call.clock.now());
+  return jsonAnswer(200, { items: hours.map((hour) => shownRecord(ATTEMPT_HOUR, hour)) });
 }
 
 async function editEndpoint(call: RoutedCall) {

@@ -10,7 +10,7 @@ import { deliveryFailedEvent } from "../model/endpoint_events.ts";
 import { finishAttempt, type FinishedAttempt } from "../store/operations/delivery_claims.ts";
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { AttemptReport } from "./metrics.ts";
-import { deliveryRequest, type Unsealer } from "./request.ts";
+import { deliveryRequest, keptHeaders, type Unsealer } from "./request.ts";
 import type { DeliverySender, OutgoingDelivery, SendResult } from "./sender.ts";
 
 /** The steps of an attempt at which a process may end. */
@@ -107,11 +107,14 @@ export async function makeAttempt(
   }
 }
 
+/** The result of an attempt, with the headers to keep if a request was sent. */
+type SentAttempt = SendResult & Pick<AttemptOutcome, "headers">;
+
 async function sent(
   claimed: ClaimedDelivery,
   { signal, isHeld }: Lease,
   options: AttemptOptions,
-): Promise<SendResult> {
+): Promise<SentAttempt> {
   const { sender, clock, wallClock = clock, atAttempt = () => {} } = options;
   if (claimed.problem !== undefined) return { errorKind: "unsendable", error: claimed.problem };
   let request: OutgoingDelivery;
@@ -130,14 +133,14 @@ async function sent(
     return { errorKind: "unsendable", error: "an internal error; see the log" };
   });
   await atAttempt("after", "send");
-  return result;
+  return { ...result, headers: keptHeaders(request) };
 }
 
-function outcomeOf(result: SendResult, finishedAt: number): AttemptOutcome {
-  const { status, errorKind, error, response } = result;
+function outcomeOf(result: SentAttempt, finishedAt: number): AttemptOutcome {
+  const { status, errorKind, error, response, headers } = result;
   const isAcknowledged = errorKind === undefined && status !== undefined && status >= 200 && status < 300;
   const name = isAcknowledged ? "acknowledged" : "failed";
-  return { result: name, finishedAt, status, errorKind, error, response };
+  return { result: name, finishedAt, status, errorKind, error, response, headers };
 }
 
 /** Writes the result, and retries while the store fails; false when the claim was lost, nothing when aborted. */

@@ -67,6 +67,26 @@ export async function deliveryRequest(
   };
 }
 
+/** Headers that an attempt keeps: of those that are no credentials, the ones that nothing else tells. */
+const KEPT_HEADERS = [
+  "content-type",
+  "x-svc-timestamp",
+  "x-svc-signature",
+  "x-svc-signature-other",
+  "webhook-signature",
+] as const;
+
+/** The headers of a request that its attempt keeps. */
+export function keptHeaders(
+  { headers }: Pick<OutgoingDelivery, "headers">,
+): Readonly<Record<string, string>> {
+  const kept = KEPT_HEADERS.flatMap((name) => {
+    const value = headers[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return Object.fromEntries(kept);
+}
+
 const MAX_TEXTS = 1_000;
 
 /** Caches what was unsealed: every attempt of an endpoint needs the same secret, and opening it takes a while. */

@@ -15,6 +15,7 @@ export interface AttemptOutcome {
   readonly errorKind?: Attempt["errorKind"];
   readonly error?: Attempt["error"];
   readonly response?: Attempt["response"];
+  readonly headers?: Attempt["headers"];
 }
 
 /** The next state of a delivery after a scheduled or manual attempt; absent where it stays. */

@@ -138,7 +138,10 @@ export type AttemptResult = Choice<typeof ATTEMPT_FIELDS.result>;
 export type AttemptErrorKind = Choice<typeof ATTEMPT_FIELDS.errorKind>;
 
 /** An attempt of a delivery. Its error has no secret. */
-export type Attempt = Shown<typeof ATTEMPT_FIELDS>;
+export interface Attempt extends Shown<typeof ATTEMPT_FIELDS> {
+  /** The headers of its request that nothing else tells; no credentials. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
 
 /** The status of an execution. */
 export type ExecutionStatus = Choice<typeof EXECUTION_FIELDS.status>;

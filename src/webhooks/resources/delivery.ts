@@ -46,6 +46,30 @@ export const ATTEMPT_FIELDS = {
   finishedAt: { type: "time", words: "End time; absent while it runs.", shown: "sometimes" },
 } as const satisfies Fields;
 
+/** The requests of a delivery. */
+export const DELIVERY_REQUESTS = {
+  body: {
+    type: "text",
+    words:
+      "The body, exactly as it is signed and sent; absent before the first attempt and without a payload.",
+    shown: "sometimes",
+  },
+  requests: {
+    type: "records",
+    words: "The requests in the order of their attempts; those of interrupted attempts are absent.",
+    fields: {
+      number: ATTEMPT_FIELDS.number,
+      url: ATTEMPT_FIELDS.url,
+      headers: {
+        type: "object",
+        words:
+          "The headers that Weir creates, by name; never static headers and credentials. A token with the role `read` receives them without signatures.",
+      },
+    },
+    of: "DeliveryRequest",
+  },
+} as const satisfies Fields;
+
 /** The fields of a delivery that records keep. */
 export const STORED_DELIVERY = {
   id: {

@@ -33,6 +33,13 @@ const ATTEMPTS = {
   maxMs: { type: "integer", words: "The longest of these times, in milliseconds.", shown: "sometimes" },
 } as const satisfies Fields;
 
+/** The attempts of one hour. */
+export const ATTEMPT_HOUR = {
+  at: { type: "time", words: "Start of the hour." },
+  succeeded: { type: "integer", words: "Number of successful attempts." },
+  failed: { type: "integer", words: "Number of failed attempts." },
+} as const satisfies Fields;
+
 /** A rate of attempts. */
 const RATE = {
   unit: { type: "choice", choices: RATE_UNITS, words: "The unit of time.", isRequired: true },

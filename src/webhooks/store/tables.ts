@@ -228,6 +228,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       error_kind: "text?",
       error: "text?",
       response: "text?",
+      // The headers that differ from attempt to attempt and are no credentials.
+      headers: { type: "json?", since: 5 },
     },
     key: ["delivery_seq", "number"],
     sqliteKey: { index: "attempt_number" },

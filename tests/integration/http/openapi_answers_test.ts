@@ -158,6 +158,8 @@ async function deliveries(
   const { items } = (await service.call("listDeliveries", { query: "state=retrying&event=agent.done" })).body;
   const path = [items[0]?.id ?? ""];
   await service.call("getDelivery", { path });
+  await service.call("getDeliveryRequests", { path });
+  await service.call("listEndpointAttempts", { path: [endpointId] });
   await service.call("resendDelivery", { path, status: 202 });
   await service.call("updateEndpoint", { path: [endpointId], body: { enabled: false } });
   await service.call("resendDelivery", { path, status: 202 });
@@ -174,7 +176,8 @@ async function deliveries(
   await service.call("getEvent", { path: [failed.id] });
   await service.call("getDelivery", { path });
   await service.call("resendDelivery", { path, status: 409, code: "payload_erased" });
-  for (const name of ["getDelivery", "resendDelivery", "getEvent", "eraseEventPayload"]) {
+  const unknownTo = ["getDelivery", "getDeliveryRequests", "resendDelivery", "getEvent", "eraseEventPayload"];
+  for (const name of [...unknownTo, "listEndpointAttempts"]) {
     await unknown(service, name);
   }
 }

@@ -13,7 +13,7 @@ export function listDeliveries(options: ListOptions): Work<Page<Delivery>> {
   return listPage("deliveries", options, RECORDS.deliveries);
 }
 
-/** A delivery with its attempts, oldest first, without their responses when `responses` is false. */
+/** A delivery with its attempts, oldest first, without their headers and responses when `responses` is false. */
 export function* findDelivery(
   id: string,
   { responses = true }: { readonly responses?: boolean | undefined } = {},
@@ -22,7 +22,9 @@ export function* findDelivery(
   if (row === undefined) return undefined;
   const attempts = yield* all(
     `SELECT number, started_at, finished_at, url, manual, result, status, error_kind, error,
-       ${responses ? "response" : "NULL AS response"} FROM attempt WHERE delivery_seq = ? ORDER BY number`,
+       ${
+      responses ? "headers, response" : "NULL AS headers, NULL AS response"
+    } FROM attempt WHERE delivery_seq = ? ORDER BY number`,
     integer(row, "seq"),
   );
   return {

@@ -3,7 +3,7 @@ import type { Endpoint } from "../../model/records.ts";
 import { settingEach } from "../claiming.ts";
 import { bytes, integer, text } from "../rows.ts";
 import type { ClaimedDelivery } from "../store.ts";
-import { all, postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "../work.ts";
+import { all, get, postgresOnly, type Row, run, sql, sqliteOnly, type Work } from "../work.ts";
 
 /** The body of a delivery as it is sent. */
 type SentBody = Pick<ClaimedDelivery, "body" | "form" | "problem">;
@@ -63,6 +63,20 @@ function renderedOf(row: Row, endpoint: Endpoint, body: Uint8Array) {
   };
   const result: Partial<SentBody> = renderBody(endpoint, event) ?? { body };
   return result;
+}
+
+const SENT_BODY = `
+  SELECT delivery.form, delivery_body.body AS rendered, event.body AS body
+  FROM delivery JOIN event ON event.id = delivery.event_id
+    LEFT JOIN delivery_body ON delivery_body.delivery_seq = delivery.seq
+  WHERE delivery.id = ? AND delivery.attempts > 0`;
+
+/** The body that the attempts of a delivery send; `undefined` before the first one and without a payload. */
+export function* findSentBody(id: string): Work<Uint8Array | undefined> {
+  const row = yield* get(SENT_BODY, id);
+  if (row === undefined || row["form"] === UNRENDERED) return undefined;
+  const column = row["form"] === null ? "body" : "rendered";
+  return row[column] === null ? undefined : bytes(row, column);
 }
 
 function* storedBodies(claimed: readonly Row[]): Work<ReadonlyMap<number, Uint8Array>> {

@@ -140,6 +140,7 @@ const FINISH = new CompoundStatement({
       error_kind: "TEXT",
       error: "TEXT",
       response: "TEXT",
+      headers: "TEXT",
       // Of the delivery; without a state it stays as it is.
       state: "TEXT",
       slot: "BIGINT",
@@ -158,7 +159,8 @@ const FINISH = new CompoundStatement({
     },
     closed: {
       text: `UPDATE attempt SET finished_at = asked.ended_at, result = asked.result, status = asked.status,
-          error_kind = asked.error_kind, error = asked.error, response = asked.response
+          error_kind = asked.error_kind, error = asked.error, response = asked.response,
+          headers = asked.headers
         FROM ${HELD_CALLS} WHERE attempt.delivery_seq = held.seq AND attempt.number = asked.number`,
       from: HELD_CALLS,
     },
@@ -194,6 +196,7 @@ export const finishAttempt = listed<readonly [FinishedAttempt], boolean>({
       error_kind: outcome.errorKind,
       error: outcome.error,
       response: outcome.response,
+      headers: outcome.headers && JSON.stringify(outcome.headers),
       state: change?.state,
       slot: change?.slot,
       first_failure_at: change?.firstFailureAt,

@@ -1,5 +1,7 @@
 import { timeTextIf } from "../../../base/rfc3339.ts";
 import type { AuditAction } from "../../resources/audit_entry.ts";
+import type { ATTEMPT_HOUR } from "../../resources/endpoint.ts";
+import type { Shown } from "../../resources/field.ts";
 import {
   afterAttempts,
   type AttemptSummary,
@@ -59,6 +61,9 @@ export interface EndpointStatistics {
   readonly hour: AttemptSums;
   readonly day: AttemptSums;
 }
+
+/** The attempts of an endpoint in one hour. */
+type AttemptHour = Shown<typeof ATTEMPT_HOUR>;
 
 /** Attempts are counted in steps of this length. */
 export const STEP_MS = 600_000;
@@ -229,6 +234,21 @@ export function* endpointStatistics(
     const parts = sums.get(id) ?? [];
     const recent = parts.filter((row) => integer(row, "recent") !== 0);
     return [id, { run: runs.get(id) ?? NO_FAILURES, hour: sumOf(recent), day: sumOf(parts) }];
+  }));
+}
+
+const HOURS = `
+  SELECT at - at % ${HOUR_MS} AS hour, CAST(sum(succeeded) AS BIGINT) AS succeeded,
+    CAST(sum(failed) AS BIGINT) AS failed
+  FROM endpoint_attempts WHERE endpoint_id = ? AND at >= ? GROUP BY hour ORDER BY hour`;
+
+/** The attempts of an endpoint in the current hour and the 23 before it, without hours that have none. */
+export function* attemptHours(endpointId: string, now: number): Work<readonly AttemptHour[]> {
+  const since = now - now % HOUR_MS - (DAY_MS - HOUR_MS);
+  return (yield* all(HOURS, endpointId, since)).map((row) => ({
+    at: integer(row, "hour"),
+    succeeded: integer(row, "succeeded"),
+    failed: integer(row, "failed"),
   }));
 }
 

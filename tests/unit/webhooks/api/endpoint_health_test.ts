@@ -58,6 +58,9 @@ Deno.test("health of endpoints: an endpoint shows its failures, and its rate and
   ]);
   const { items } = (await bed.call("GET", "/endpoints")).body;
   assertEquals(items, [await show(id)]);
+  const hours = await bed.call("GET", `/endpoints/${id}/attempts`);
+  assertEquals(hours.body.items as object[], [{ at: NOON, succeeded: 1, failed: 2 }]);
+  assertEquals((await bed.call("GET", `/endpoints/${crypto.randomUUID()}/attempts`)).status, 404);
 });
 
 Deno.test("health of endpoints: a delivery of a failing one says so", async () => {
