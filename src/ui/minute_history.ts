@@ -49,7 +49,7 @@ export class MinuteHistory {
     return Object.fromEntries(names.map((name) => [name, this.#minutes.map((counts) => counts[name] ?? 0)]));
   }
 
-  /** What was counted since the last reading belongs to the minute of that reading. */
+  /** Adds the counts since the last reading to the minute of that reading. */
   #note(): void {
     const { clock, read } = this.#options;
     const counts = read();
