@@ -2,6 +2,7 @@ import config from "../deno.json" with { type: "json" };
 import { type GeneratedPage, generatePages, pagePart, wholePage } from "./docs/generated_page.ts";
 import { algorithmsSvg } from "./docs/algorithms_svg.ts";
 import { cliPage } from "./docs/cli_page.ts";
+import { houseSvg } from "./docs/house_svg.ts";
 import { metricsPart } from "./docs/metrics_part.ts";
 import { OPENAPI_PAGES, openApiText } from "./docs/openapi_pages.ts";
 import { latestResults, performancePage, speedPart } from "./docs/performance_page.ts";
@@ -15,6 +16,7 @@ import { settingsPage } from "./docs/settings_page.ts";
 export const PAGES: readonly GeneratedPage[] = [
   wholePage("docs/algorithms.svg", algorithmsSvg),
   wholePage("docs/cli.md", cliPage),
+  wholePage("docs/house.svg", houseSvg),
   wholePage("docs/performance.md", async () => performancePage(await latestResults())),
   wholePage("docs/quotas.svg", async () => quotasSvg((await quotaEnvoysResults()).run)),
   pagePart("docs/quotas.md", "measured", async () => quotasPart(await quotaEnvoysResults())),

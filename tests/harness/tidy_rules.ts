@@ -15,7 +15,7 @@ const GENERATED = ["src/wire/descriptors.ts"];
  * Who may import whom: for each folder of `src` the files and folders of others that it may know. A folder may always
  * import from itself, and from what is below it where that has no entry of its own.
  */
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "base": [],
   "threads": ["base/"],
   "net": ["threads/", "base/"],
