@@ -1,6 +1,7 @@
 import config from "../deno.json" with { type: "json" };
 import { type GeneratedPage, generatePages, pagePart, wholePage } from "./docs/generated_page.ts";
 import { algorithmsSvg } from "./docs/algorithms_svg.ts";
+import { chartSchema } from "./docs/chart_schema.ts";
 import { cliPage } from "./docs/cli_page.ts";
 import { houseSvg } from "./docs/house_svg.ts";
 import { metricsPart } from "./docs/metrics_part.ts";
@@ -23,6 +24,7 @@ export const PAGES: readonly GeneratedPage[] = [
   pagePart("README.md", "speed", async () => speedPart(await latestResults())),
   wholePage("docs/settings.md", settingsPage),
   pagePart("docs/observability.md", "metrics", metricsPart),
+  { path: "config/deploy/helm/values.schema.json", render: chartSchema },
   ...OPENAPI_PAGES,
   ...RESOURCE_TABLES,
 ];

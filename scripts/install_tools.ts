@@ -162,7 +162,9 @@ async function installPinned(tool: Tool, entry: PinnedTool): Promise<void> {
     if (entry.isBaseRuntime === true) await keepBaseRuntime(program);
     if (entry.sha256 !== undefined) await checkSum(program, entry.sha256);
     // A wheel may have been built for another system.
-    else if (entry.by !== "go" && entry.by !== "npm") await run(program, ["--version"], LIMITS_MS.probe);
+    else if (entry.by === "pip" || entry.by === "pip-module") {
+      await run(program, ["--version"], LIMITS_MS.probe);
+    }
   } catch (error) {
     // Half an installation would be taken for a whole one by the next run.
     await Deno.remove(folder, { recursive: true }).catch(() => {});
@@ -178,19 +180,27 @@ const INSTALLERS: Readonly<Record<PinnedTool["by"], Installer>> = {
   "pip": installWheel,
   "pip-module": installWheel,
   async go(folder, { package: name, version }) {
-    const go = await succeeds("go", ["version"]) ? "go" : "/usr/local/go/bin/go";
-    if (!await succeeds(go, ["version"])) throw new Error("it is built by Go, which is not installed");
     const source = name.startsWith("./") ? join(ROOT, name) : undefined;
     const args = source === undefined
       ? ["install", `${name}@v${version}`]
       : ["build", "-C", source, "-o", `${folder}/`, "."];
-    await run(go, args, LIMITS_MS.build, { GOBIN: folder, GOWORK: "off" });
+    await run(await goCommand(), args, LIMITS_MS.build, { GOBIN: folder, GOWORK: "off" });
+  },
+  async "go-module"(folder, { package: name, version }) {
+    const env = { GOMODCACHE: folder, GOFLAGS: "-modcacherw" };
+    await run(await goCommand(), ["mod", "download", `${name}@v${version}`], LIMITS_MS.download, env);
   },
   async npm(folder, { package: name, version }) {
     const options = ["--no-audit", "--no-fund", "--prefix", folder];
     await run("npm", ["install", ...options, `${name}@${version}`], LIMITS_MS.download);
   },
 };
+
+async function goCommand(): Promise<string> {
+  const go = await succeeds("go", ["version"]) ? "go" : "/usr/local/go/bin/go";
+  if (await succeeds(go, ["version"])) return go;
+  throw new Error("it requires Go, which is not installed");
+}
 
 async function installWheel(folder: string, { by, package: name, version }: PinnedTool): Promise<void> {
   await run("python3", ["-m", "venv", "--clear", folder], LIMITS_MS.venv);

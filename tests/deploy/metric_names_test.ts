@@ -11,7 +11,7 @@ import { WebhookFolder } from "../harness/webhook_weir.ts";
 import { startWeir } from "../harness/weir_process.ts";
 
 const FOLDER = new URL("../../config/deploy/", import.meta.url);
-const FILES = ["grafana-dashboard.json", "prometheus-alerts.yaml"];
+const FILES = ["helm/files/grafana-dashboard.json", "helm/files/prometheus-alerts.yaml"];
 const RULES = {
   "shop.yaml": "domain: shop\n" +
     "descriptors: [{ key: account, rate_limit: { unit: day, requests_per_unit: 1 } }]\n",

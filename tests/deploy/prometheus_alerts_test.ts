@@ -5,7 +5,7 @@ import { type Page, readPage } from "../harness/documents.ts";
 import { promtool } from "../harness/prometheus.ts";
 import { needs } from "../harness/tools.ts";
 
-const FILE = new URL("../../config/deploy/prometheus-alerts.yaml", import.meta.url).pathname;
+const FILE = new URL("../../config/deploy/helm/files/prometheus-alerts.yaml", import.meta.url).pathname;
 const PAGE = new URL("../../docs/observability.md", import.meta.url);
 const SERVICE = "ratelimit_service";
 const WEBHOOKS = "ratelimit_webhooks";
@@ -120,7 +120,7 @@ Deno.test("alert rules: each has a test, a severity, a summary, a description an
   });
   assertEquals(lacking, []);
   const page = readPage("docs/observability.md", await Deno.readTextFile(PAGE));
-  const runbooks = rules.map(({ alert, annotations }) => [alert, annotations.runbook]);
+  const runbooks = rules.map(({ alert, annotations }) => [alert, annotations.runbook_url]);
   assertEquals(runbooks, rules.map(({ alert }) => [alert, `docs/observability.md#${alert.toLowerCase()}`]));
   assertEquals(sectionHeadings(page, "Alerts"), rules.map(({ alert }) => alert));
 });
@@ -134,7 +134,11 @@ function sectionHeadings({ headings }: Page, title: string): string[] {
 interface Rule {
   readonly alert: string;
   readonly labels: { readonly severity: string };
-  readonly annotations: { readonly summary: string; readonly description: string; readonly runbook: string };
+  readonly annotations: {
+    readonly summary: string;
+    readonly description: string;
+    readonly runbook_url: string;
+  };
 }
 
 /** Counts by an expression on the alerts themselves, so that labels and texts are no part of the test. */

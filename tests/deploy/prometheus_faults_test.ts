@@ -79,7 +79,7 @@ const FAULT_STAGES: readonly (readonly AlertFault[])[] = [
   ],
 ];
 
-const FILE = new URL("../../config/deploy/prometheus-alerts.yaml", import.meta.url);
+const FILE = new URL("../../config/deploy/helm/files/prometheus-alerts.yaml", import.meta.url);
 /** `WeirDeliveriesFailed` looks back so far. */
 const BASELINE = 'ratelimit_webhooks_deliveries{state="failed"} offset 15s';
 const DEADLINE_MS = 120_000;

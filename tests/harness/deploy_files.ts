@@ -30,14 +30,17 @@ export async function deployTree(name: string): Promise<Tree> {
   return parse(await deployText(name));
 }
 
-/** The Secret that the first lines of the overlay for Kubernetes create, with passwords as they make them. */
-export async function manifestSecret(): Promise<Record<string, string>> {
-  const literals = (await deployText("kubernetes/redis/kustomization.yaml")).matchAll(
-    /--from-literal=(\w+)="\$\(openssl rand -hex 32\)"/g,
-  );
-  return Object.fromEntries(
-    Array.from(literals, ([, name = ""]) => [name, randomToken()]),
-  );
+/** The Secret that the first lines of an overlay for Kubernetes create, with values as they make them. */
+export async function manifestSecret(overlay = "redis"): Promise<Record<string, string>> {
+  const text = await deployText(`kubernetes/${overlay}/kustomization.yaml`);
+  const literals = text.matchAll(/--from-literal=(\w+)="([^"]*)"/g);
+  return Object.fromEntries(Array.from(literals, ([, name = "", value = ""]) => [name, secretValue(value)]));
+}
+
+function secretValue(literal: string): string {
+  if (literal === "$(openssl rand -hex 32)") return randomToken();
+  if (literal === "$(openssl rand -base64 32)") return crypto.getRandomValues(new Uint8Array(32)).toBase64();
+  return literal.replace("$DB_PASSWORD", randomToken());
 }
 
 /** A token as `openssl rand -hex 32` makes it. */

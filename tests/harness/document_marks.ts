@@ -4,7 +4,7 @@ import type { Block, Page } from "./documents.ts";
 const MARKS: Readonly<Record<string, RegExp>> = {
   yaml: /^(?:rules|wrong|mapping|workflow|example=\S+)$/,
   console: /^(?:try|webhooks)$/,
-  sh: /^(?:on=(?:docker|kubernetes|systemd|network|root|time)|with=postgres|receiver=openssl|kit=node)$/,
+  sh: /^(?:on=(?:docker|helm|kubernetes|systemd|network|root|time)|with=postgres|receiver=openssl|kit=node)$/,
   ts: /^(?:rest|receiver=(?:deno|standard))$/,
   js: /^receiver=(?:node|kit)$/,
   python: /^receiver=python$/,

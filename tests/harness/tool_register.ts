@@ -11,14 +11,17 @@ export interface DebianTool {
 
 /** A program in its own folder in `toolsFolder()`, whose version is known. */
 export interface PinnedTool {
-  /** `pip` makes an environment of Python, `pip-module` unpacks a package that needs no other. */
-  readonly by: "pip" | "pip-module" | "go" | "npm";
+  /**
+   * `pip` makes an environment of Python, `pip-module` unpacks a package that needs no other, `go-module` unpacks files of
+   * a module.
+   */
+  readonly by: "pip" | "pip-module" | "go" | "go-module" | "npm";
   /** For Go, also the folder of a program of the tests, from the project's root, as `./folder`. */
   readonly package: string;
   readonly version: string;
   /** Begin of the name of the folder; that of the tool when absent. */
   readonly folder?: string;
-  /** Its path in the folder; the name of the tool when absent. */
+  /** Its path in the folder; the name of the tool when absent. Of a `go-module`, a folder that is no program. */
   readonly program?: string;
   /** The sum of the program in hexadecimal digits, where nothing else tells that it is the right one. */
   readonly sha256?: string;
@@ -86,6 +89,15 @@ export const TOOLS = {
   "compose-go": { ...built("github.com/compose-spec/compose-go/v2/cmd", "2.16.2"), program: "cmd" },
   // Has the schemas of Kubernetes within it.
   "kubectl-validate": built("sigs.k8s.io/kubectl-validate", "0.0.4"),
+  // The schemas of the objects of the Prometheus operator.
+  "prometheus-operator-crds": {
+    by: "go-module",
+    package: "github.com/prometheus-operator/prometheus-operator",
+    version: "0.85.0",
+    program: "github.com/prometheus-operator/prometheus-operator@v0.85.0/example/prometheus-operator-crd",
+    isFor: "deploy",
+  },
+  "helm": built("helm.sh/helm/v3/cmd/helm", "3.22.0"),
   "kustomize": built("sigs.k8s.io/kustomize/kustomize/v5", "5.7.1"),
   // Checks the workflows of GitHub Actions.
   "actionlint": built("github.com/rhysd/actionlint/cmd/actionlint", "1.7.12"),

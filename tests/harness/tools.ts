@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { basename, delimiter, join } from "node:path";
 import process from "node:process";
 import { denoFolder, pinnedFolder, type Tool, type ToolEntry, TOOLS } from "./tool_register.ts";
@@ -14,7 +15,8 @@ export function toolPath(tool: Tool): string | undefined {
   const folders = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
   const more = [...MORE_FOLDERS, ...(tool === "postgres" ? postgresFolders() : [])];
   const places = [...folders, ...more].map((folder) => join(folder, tool));
-  return [...ownPlaces(tool, entry), ...(entry.by === "deno" ? [] : places)].find(isExecutable);
+  return [...ownPlaces(tool, entry), ...(entry.by === "deno" ? [] : places)]
+    .find(entry.by === "go-module" ? existsSync : isExecutable);
 }
 
 /** Returns whether a program can be started on this machine. */

@@ -1,4 +1,5 @@
 import { assertEquals } from "#assert";
+import { manifestObjects } from "../../harness/deploy_tools.ts";
 import { deployText, deployTree, type Tree } from "../../harness/deploy_files.ts";
 
 const RESULTS = new URL("../../../scripts/bench/results/latest.json", import.meta.url);
@@ -33,7 +34,8 @@ async function limitsOfMemory(): Promise<Record<string, number>> {
 }
 
 async function weirResources(): Promise<Tree> {
-  const pod = (await deployTree("kubernetes/base/deployment.yaml")).spec?.template?.spec;
+  const objects = manifestObjects(await deployText("kubernetes/base/weir.yaml"));
+  const pod = objects.get("Deployment weir")?.spec?.template?.spec;
   return Object.values(pod?.containers ?? {})[0]?.resources ?? {};
 }
 

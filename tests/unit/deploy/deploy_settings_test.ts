@@ -2,6 +2,7 @@ import { assertEquals } from "#assert";
 import { readSettings } from "../../../src/settings/read_settings.ts";
 import { suppliedVariable } from "../../../src/settings/secret_files.ts";
 import { familyPattern, settingEntries } from "../../../src/settings/table.ts";
+import { manifestObjects } from "../../harness/deploy_tools.ts";
 import {
   deployText,
   deployTree,
@@ -19,16 +20,20 @@ const DRAIN_MS = 10_000;
 const OF_OTHERS = ["DENO_DIR"];
 const SETTING_WORD = /(?<![$\w@%.{-])[A-Z]{2,}(?:_[A-Z]+)+(?![\w.])/g;
 const KUBERNETES = [
-  ...["base/kustomization.yaml", "base/settings.env", "base/deployment.yaml", "base/network_policy.yaml"],
-  ...["base/horizontal_pod_autoscaler.yaml", "base/service.yaml"],
-  ...["redis/kustomization.yaml", "redis/redis.yaml", "redis/network_policy.yaml"],
+  ...["base/kustomization.yaml", "base/settings.env", "base/weir.yaml"],
+  ...["redis/kustomization.yaml", "redis/settings.env", "redis/redis.yaml"],
+  ...["webhooks/kustomization.yaml", "webhooks/settings.env", "webhooks/network_policy.yaml"],
 ].map((name) => `kubernetes/${name}`);
 const FILES = [
   ...["Dockerfile", "compose.yaml", "weir.service", "weir@.service", "weir-sandbox.conf", "weir.sh"],
   ...KUBERNETES,
+  ...["values.yaml", "templates/_checks.tpl", "templates/_names.tpl"].map((name) => `helm/${name}`),
+  ...["cluster", "memcached", "memory", "redis", "tls", "webhooks"].map((name) =>
+    `helm/examples/${name}.yaml`
+  ),
 ];
 /** Words in capitals with an underscore that are no variables. */
-const NO_VARIABLES = ["STRICT_DNS", "AF_INET", "AF_UNIX"];
+const NO_VARIABLES = ["STRICT_DNS", "AF_INET", "AF_UNIX", "GRPC_XDS_SOTW", "NODE_NAME"];
 
 /** The environment of Weir by one way to run it, its secrets by name, and the whole time that it has to end. */
 interface Way {
@@ -50,22 +55,8 @@ const WAYS: Readonly<Record<string, () => Promise<Way>>> = {
       stopMs: seconds(weir?.stop_grace_period),
     };
   },
-  "kubernetes": async () => {
-    const pod = (await deployTree("kubernetes/base/deployment.yaml")).spec?.template?.spec;
-    const { literals } = (await deployTree("kubernetes/redis/kustomization.yaml")).configMapGenerator?.[0] ??
-      {};
-    const lines = [
-      ...(await deployText("kubernetes/base/settings.env")).split("\n"),
-      ...Object.values(literals ?? {}),
-    ];
-    const set = lines.map(String).filter((line) => line !== "" && !line.startsWith("#"));
-    return {
-      env: { ...await imageEnvironment(), ...Object.fromEntries(set.map(assignment)) },
-      secrets: await manifestSecret(),
-      place: "/etc/weir/secrets",
-      stopMs: seconds(pod?.terminationGracePeriodSeconds),
-    };
-  },
+  "kubernetes/redis": () => overlayWay(["base", "redis"]),
+  "kubernetes/webhooks": () => overlayWay(["base", "redis", "webhooks"]),
   "weir.service": () => unitWay("weir.service", ""),
   "weir@.service": () => unitWay("weir@.service", "3"),
 };
@@ -76,7 +67,8 @@ for (const [file, way] of Object.entries(WAYS)) {
     await using files = await withSecretFiles(secrets, { place, settings: env });
     const { warnings, sources } = readSettings(files.settings);
     assertEquals(warnings.filter((line) => !line.startsWith("ADMIN_TOKEN")), []);
-    assertEquals([...sources.keys()].sort(), Object.keys(secrets).sort());
+    const supplied = Object.keys(secrets).filter((name) => suppliedVariable(`${name}_FILE`) === name);
+    assertEquals([...sources.keys()].sort(), supplied.sort());
     assertEquals(Object.keys(env).filter((name) => !isKnown(name)), []);
     // A key that memcached cannot carry would fail the call, and clients choose the values in it.
     assertEquals(env["MC_KEY_DIGEST"], "true");
@@ -96,14 +88,19 @@ for (const file of FILES) {
   });
 }
 
-Deno.test("kubernetes: the image has the version of the sources", async () => {
+Deno.test("kubernetes: the image has the version of the sources, and no registry has its name", async () => {
   const { version } = JSON.parse(await Deno.readTextFile(new URL("../../../deno.json", import.meta.url)));
-  const pod = (await deployTree("kubernetes/base/deployment.yaml")).spec?.template?.spec;
-  const { images } = await deployTree("kubernetes/redis/kustomization.yaml");
-  assertEquals(
-    [Object.values(pod?.containers ?? {})[0]?.image, Object.values(images ?? {})[0]?.newTag].map(String),
-    [`weir:${version}`, version],
-  );
+  const objects = manifestObjects(await deployText("kubernetes/base/weir.yaml"));
+  const pod = objects.get("Deployment weir")?.spec?.template?.spec;
+  const overlays = await Promise.all(["redis", "webhooks"].map(async (folder) => {
+    const { images } = await deployTree(`kubernetes/${folder}/kustomization.yaml`);
+    return images as object;
+  }));
+  const image = { name: "registry.invalid/weir", newName: "registry.invalid/weir", newTag: version };
+  assertEquals(overlays, [[image], [image]]);
+  assertEquals(String(Object.values(pod?.containers ?? {})[0]?.image), `registry.invalid/weir:${version}`);
+  const chart = await deployTree("helm/Chart.yaml");
+  assertEquals([chart.version, chart.appVersion].map(String), [version, version]);
 });
 
 Deno.test("weir@.service: each instance has a debug port and a port for its own metrics", async () => {
@@ -117,6 +114,22 @@ Deno.test("weir@.service: each instance has a debug port and a port for its own 
   assertEquals(first, [6070, { host: "127.0.0.1", port: 9090 }, 8081, "kv"]);
   assertEquals(last, [6079, { host: "127.0.0.1", port: 9099 }, 8081, "kv"]);
 });
+
+/** An overlay with those below it, and the Secret that its first lines create. */
+async function overlayWay(folders: readonly string[]): Promise<Way> {
+  const objects = manifestObjects(await deployText("kubernetes/base/weir.yaml"));
+  const pod = objects.get("Deployment weir")?.spec?.template?.spec;
+  const texts = await Promise.all(folders.map((folder) => deployText(`kubernetes/${folder}/settings.env`)));
+  const set = texts.flatMap((text) => text.split("\n")).filter((line) =>
+    line !== "" && !line.startsWith("#")
+  );
+  return {
+    env: { ...await imageEnvironment(), ...Object.fromEntries(set.map(assignment)) },
+    secrets: await manifestSecret(folders.at(-1)),
+    place: "/etc/weir/secrets",
+    stopMs: seconds(pod?.terminationGracePeriodSeconds),
+  };
+}
 
 /** A unit with its credentials, which systemd puts into the folder `%d`. */
 async function unitWay(file: string, instance: string): Promise<Way> {
