@@ -138,7 +138,13 @@ export const LIST_CASES: StoreCases = {
     const idle = { queued: 0, running: 0, succeeded: 0, failed: 0, cancelled: 0 };
     const endpoints = { healthy: 0, failing: 0, disabled_by_admin: 0, disabled_by_weir: 0 };
     const { bytes, ...empty } = await store.metrics(NOW);
-    assertEquals([empty, bytes > 0], [{ dueNow: 0, deliveries: none, executions: idle, endpoints }, true]);
+    assertEquals([empty, bytes > 0], [{
+      dueNow: 0,
+      deliveries: none,
+      executions: idle,
+      endpoints,
+      replays: 0,
+    }, true]);
     await variedDeliveries(store);
     await store.saveVersion();
     await store.write(acceptExecution, execution(), { now: NOW });
@@ -149,6 +155,7 @@ export const LIST_CASES: StoreCases = {
       deliveries: { attempting: 12, retrying: 1, acknowledged: 1, failed: 2 },
       executions: { ...idle, queued: 1 },
       endpoints: { ...endpoints, healthy: 1, disabled_by_admin: 1 },
+      replays: 0,
     });
     assertEquals((await store.metrics(NOW + DAY)).dueNow, 5, "those of the disabled endpoint wait");
   },

@@ -18,6 +18,7 @@ import { LIST_CASES } from "./webhook_store_list_cases.ts";
 import { PAUSE_CASES } from "./webhook_store_pause_cases.ts";
 import { RATE_CASES } from "./webhook_store_rate_cases.ts";
 import { REMOVAL_CASES } from "./webhook_store_removal_cases.ts";
+import { REPLAY_CASES } from "./webhook_store_replay_cases.ts";
 import { SEALED_CASES } from "./webhook_store_sealed_cases.ts";
 import { SIGNED_TRIGGER_CASES } from "./webhook_store_trigger_cases.ts";
 
@@ -34,6 +35,7 @@ const CASES: StoreCases = {
   ...PAUSE_CASES,
   ...RATE_CASES,
   ...REMOVAL_CASES,
+  ...REPLAY_CASES,
   ...SEALED_CASES,
   ...IDENTIFIER_CASES,
   ...LIST_CASES,

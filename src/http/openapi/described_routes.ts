@@ -11,6 +11,7 @@ import {
   EXECUTION_OPERATIONS,
   EXECUTION_SCHEMAS,
 } from "../../webhooks/api/execution_operations.ts";
+import { REPLAY_OPERATIONS, REPLAY_SCHEMAS } from "../../webhooks/api/replay_operations.ts";
 import { WORKFLOW_OPERATIONS, WORKFLOW_SCHEMAS } from "../../webhooks/api/workflow_operations.ts";
 import type { Credential, Operation, Operations } from "../../webhooks/api/operation.ts";
 import type { ProblemCode } from "../../webhooks/api/problem_codes.ts";
@@ -48,6 +49,7 @@ export const TAGS = {
   triggers: "Triggers of workflows",
   events: "Events and event keys",
   deliveries: "Deliveries of events to endpoints",
+  replays: "New deliveries of past events, and retries of deliveries",
   executions: "Runs of workflows",
   audit: "The audit log",
   debug: "The debug port",
@@ -60,6 +62,7 @@ export const SCHEMAS: SchemaProperties = {
   ...TRIGGER_SCHEMAS,
   ...EVENT_SCHEMAS,
   ...DELIVERY_SCHEMAS,
+  ...REPLAY_SCHEMAS,
   ...EXECUTION_SCHEMAS,
   ...WORKFLOW_SCHEMAS,
   ...QUOTA_SCHEMAS,
@@ -127,6 +130,7 @@ export const DESCRIBED_ROUTES: readonly DescribedRoute[] = [
   ...routes("triggers", { ...TRIGGER_OPERATIONS, ...TRIGGER_CALL_OPERATIONS }, WEBHOOKS),
   ...routes("events", { ...EVENT_OPERATIONS, ...EVENT_CALL_OPERATIONS }, WEBHOOKS),
   ...routes("deliveries", DELIVERY_OPERATIONS, WEBHOOKS),
+  ...routes("replays", REPLAY_OPERATIONS, WEBHOOKS),
   ...routes("executions", EXECUTION_OPERATIONS, WEBHOOKS),
   ...routes("audit", AUDIT_OPERATIONS, WEBHOOKS),
   ...routes("triggers", WORKFLOW_OPERATIONS, WEBHOOKS),

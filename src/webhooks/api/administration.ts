@@ -11,6 +11,8 @@ import { jsonObjectOf, readFields } from "./field_reader.ts";
 import { wholeQuery, wholeSegments } from "./id_prefix.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { notFound, roleProblem, WebhookRefusal, wrongMethod } from "./problem.ts";
+import { REPLAY_OPERATIONS } from "./replay_operations.ts";
+import { REPLAY_ROUTES } from "./replays.ts";
 import type { AdministrationParts, RoutesOf } from "./route.ts";
 import { TRIGGER_OPERATIONS } from "./trigger_operations.ts";
 import { TRIGGER_ROUTES } from "./triggers.ts";
@@ -22,6 +24,7 @@ const ROUTES = [
   ...routesOf(TRIGGER_OPERATIONS, TRIGGER_ROUTES),
   ...routesOf(EVENT_OPERATIONS, EVENT_ROUTES),
   ...routesOf(DELIVERY_OPERATIONS, DELIVERY_ROUTES),
+  ...routesOf(REPLAY_OPERATIONS, REPLAY_ROUTES),
   ...routesOf(EXECUTION_OPERATIONS, EXECUTION_ROUTES),
   ...routesOf(AUDIT_OPERATIONS, AUDIT_ROUTES),
   ...routesOf(WORKFLOW_OPERATIONS, WORKFLOW_ROUTES),

@@ -38,6 +38,8 @@ export interface AdministrationParts {
   readonly wakeDispatcher: () => void;
   /** Called when deliveries of an endpoint became due that are attempted now, even if it is failing. */
   readonly retryNow: (endpointId: string) => void;
+  /** Throws a `WebhookRefusal` while the store is full. */
+  readonly admit: () => void;
   /** Called when executions became due. */
   readonly wakeRunner: () => void;
 }

@@ -5,6 +5,7 @@ export type ListName =
   | "eventKeys"
   | "events"
   | "deliveries"
+  | "replays"
   | "executions"
   | "audit";
 

@@ -3,6 +3,7 @@ import type { ENDPOINT_FIELDS } from "../resources/endpoint.ts";
 import type { EVENT_KEY_FIELDS } from "../resources/event.ts";
 import type { EXECUTION_FIELDS, STEP_FIELDS, STORED_EXECUTION } from "../resources/execution.ts";
 import type { Edited, Shown, Stored } from "../resources/field.ts";
+import type { REPLAY_FIELDS } from "../resources/replay.ts";
 import type { TRIGGER_FIELDS } from "../resources/trigger.ts";
 import type {
   CUSTOM_ID,
@@ -130,6 +131,9 @@ export interface Delivery extends Shown<typeof STORED_DELIVERY> {
   readonly claimId?: string | undefined;
   readonly leaseUntil?: number | undefined;
 }
+
+/** New deliveries of stored events to an endpoint, or the retry of deliveries. */
+export type Replay = Shown<typeof REPLAY_FIELDS>;
 
 /** The result of an attempt. */
 export type AttemptResult = Choice<typeof ATTEMPT_FIELDS.result>;

@@ -22,6 +22,9 @@ export const AUDIT_ACTIONS = {
   "execution.cancel_asked": "`POST /executions/<id>/cancel` requested a cancellation",
   "execution.rerun":
     "`POST /executions/<id>/rerun` ran an execution again; `details.executionId` is the new one",
+  "replay.cancelled": "`POST /replays/<id>/cancel` cancelled a replay",
+  "replay.started":
+    "`POST /endpoints/<id>/replay` or `POST /deliveries/retry` started a replay; `details` has its filters and the number of matches",
   "store.rekeyed": "`weir store rekey` encrypted secrets again; `details.keyId` is the key",
   "trigger.body_mismatch":
     "A trigger call repeated an `Idempotency-Key` with a different body; `details.rejected` is `true` if it was rejected",

@@ -101,6 +101,12 @@ export const STORED_DELIVERY = {
     words: "Reason of the permanent failure.",
     shown: "sometimes",
   },
+  replayId: {
+    type: "id",
+    words: "The replay that created it, or retried it last.",
+    shown: "sometimes",
+    label: "Replay",
+  },
   createdAt: CREATED,
   firstFailureAt: {
     type: "time",
@@ -171,6 +177,14 @@ export const DELIVERIES: Resource = {
       words: "Only deliveries of events of this kind.",
       label: "Event",
       hint: "exact kind",
+    },
+    replayId: {
+      type: "id",
+      words: "Only deliveries of this replay.",
+      expected: "the identifier of a replay",
+      flag: "replay",
+      label: "Replay",
+      hint: "identifier of a replay",
     },
   },
   columns: ["id", "event", "endpointId", "state", "nextAttemptAt"],

@@ -7,6 +7,7 @@ import type { Execution } from "../model/records.ts";
 import type { Acceptance, NewExecution, WriteExecution } from "../store/operations/accept.ts";
 import { voidClaims } from "../store/operations/claims.ts";
 import { endEpisodes, isEpisodeOver } from "../store/operations/limit_episodes.ts";
+import { continueReplay, isReplayDue, STEP_MS } from "../store/operations/replays.ts";
 import { removeFinished } from "../store/operations/retention.ts";
 import { HealthRecorder } from "./health_recorder.ts";
 
@@ -27,6 +28,10 @@ export interface BackgroundWorkParts extends DispatcherOptions, WorkflowRunnerOp
   readonly retentionMs: number;
   /** An endpoint whose attempts only fail is disabled after this time; 0 for never. */
   readonly disableAfterMs: number;
+  /** Of the open deliveries of each endpoint; no limit when absent. */
+  readonly maxBacklog?: number | undefined;
+  /** True while the store accepts no events; never when absent. */
+  readonly isStoreFull?: (() => boolean) | undefined;
   /** Takes the durations of commits since the last call, in milliseconds. */
   readonly takeCommitTimes?: (() => readonly number[]) | undefined;
   /** The metrics of a store that several machines share. */
@@ -42,6 +47,10 @@ const SWEEP_MS = 60_000;
 const SWEPT_ROWS = 500;
 /** The rest of removed records is cleared this often. */
 const CLEAR_MS = 1_000;
+/** Replays are continued this often, and sooner after a step that others may follow. */
+const REPLAY_MS = 1_000;
+/** Replays add to the open deliveries of an endpoint up to this number, or to half of their maximum. */
+const MAX_REPLAYED = 10_000;
 /** Attempts are added to the health of their endpoints this often. */
 const RECORD_MS = 1_000;
 const LOG_MS = 10_000;
@@ -63,6 +72,8 @@ export class BackgroundWork {
   readonly #health: HealthRecorder;
   readonly #recording: WakeLoop;
   readonly #ending: WakeLoop;
+  readonly #replaying: WakeLoop;
+  #replayed = 0;
   #lock: TakenWork | undefined;
   #dispatcher: Dispatcher | undefined;
   #runner: WorkflowRunner | undefined;
@@ -79,6 +90,7 @@ export class BackgroundWork {
     this.#health = new HealthRecorder({ ...parts, wake: (ids) => this.wakeDispatcher(ids) });
     this.#recording = loop(RECORD_MS, () => this.#record());
     this.#ending = loop(EPISODES_MS, () => this.#endEpisodes());
+    this.#replaying = loop(REPLAY_MS, () => this.#replay());
   }
 
   /** Begins to try for the lock. */
@@ -130,6 +142,7 @@ export class BackgroundWork {
         ...prefixed("executions_ended", this.#ended),
         lost_claims: counted?.lostClaims ?? 0,
         expired_claims: counted?.expiredClaims ?? 0,
+        replayed_deliveries: this.#replayed,
         store_errors: storeErrors + (counted?.storeErrors ?? 0),
         transaction_retries: shared?.retries ?? 0,
         store_credentials_reloaded: shared?.logins?.reloaded ?? 0,
@@ -154,6 +167,7 @@ export class BackgroundWork {
     await Promise.all([
       ...[this.#dispatcher?.stop(graceMs), this.#runner?.stop(graceMs)],
       ...[this.#sweeping.stop(), this.#clearing.stop(), this.#ending.stop(), this.#recording.stop()],
+      this.#replaying.stop(),
     ]);
     while (await this.#record());
     this.#lock?.release();
@@ -206,6 +220,7 @@ export class BackgroundWork {
     this.#sweeping.start();
     this.#clearing.start();
     this.#ending.start();
+    this.#replaying.start();
     this.#recording.start();
   }
 
@@ -241,6 +256,25 @@ export class BackgroundWork {
       return count === MAX_EPISODES;
     } catch (error) {
       this.#logError("Cannot report the ends of episodes of limits", error);
+      return false;
+    }
+  }
+
+  /** Continues a replay by a portion, so that others can write in between. */
+  async #replay(): Promise<boolean> {
+    const { store, clock, newId, maxBacklog = Infinity, isStoreFull = () => false } = this.#parts;
+    try {
+      const now = clock.now();
+      if (isStoreFull() || !await store.read(isReplayDue, now)) return false;
+      const maxOpen = Math.min(MAX_REPLAYED, Math.floor(maxBacklog / 2));
+      const step = await store.write(continueReplay, { now, newId, maxOpen });
+      this.#replayed += step?.count ?? 0;
+      if (step === undefined) return false;
+      if (step.count > 0) this.wakeDispatcher([step.endpointId]);
+      this.#replaying.wakeIn(STEP_MS);
+      return true;
+    } catch (error) {
+      this.#logError("Cannot continue a replay", error);
       return false;
     }
   }

@@ -70,6 +70,8 @@ export const WEBHOOK_METRICS = {
       "Endpoints by state; `failing` is one whose last 20 attempts or more failed.",
       { label: "state", values: ["healthy", "failing", "disabled_by_admin", "disabled_by_weir"] },
     ),
+    replays_running: gauge("replays", "Replays that run, including retries of deliveries."),
+    replayed_deliveries: counter("deliveries", "Deliveries that replays have created or retried."),
     executions: gauge("executions", "Executions of workflows in the store by status.", {
       label: "status",
       values: EXECUTION_FIELDS.status.choices,
@@ -137,7 +139,7 @@ type WebhookMetricName<Kind extends MetricKind> = MetricName<typeof WEBHOOK_METR
 
 /** The store's metrics as gauges. */
 export function storeGauges(
-  { deliveries, executions, endpoints, dueNow, oldestDueAt, bytes, pause }: StoreMetrics,
+  { deliveries, executions, endpoints, replays, dueNow, oldestDueAt, bytes, pause }: StoreMetrics,
   now: number,
 ): WebhookMetrics["gauges"] {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
@@ -146,6 +148,7 @@ export function storeGauges(
     ...prefixed("executions", Object.entries(executions)),
     deliveries_paused: pause === undefined ? 0 : 1,
     ...prefixed("endpoints", Object.entries(endpoints)),
+    replays_running: replays,
     due_now: dueNow,
     oldest_due_age_seconds: age,
     store_bytes: bytes,

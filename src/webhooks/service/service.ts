@@ -85,8 +85,8 @@ export class WebhookService implements WebhookCalls {
   constructor(parts: WebhookServiceParts) {
     this.#parts = parts;
     this.#log = new ThrottledLog(parts.logger, parts);
-    const work = this.#work = new BackgroundWork(parts);
-    const bounds = this.#bounds = new StoreBounds({ ...parts, isWorking: () => work.isWorking });
+    const bounds = this.#bounds = new StoreBounds({ ...parts, isWorking: () => this.#work.isWorking });
+    const work = this.#work = new BackgroundWork({ ...parts, isStoreFull: () => bounds.isFull });
     const wakeRunner = () => work.wakeRunner();
     this.#triggers = new TriggerAcceptor({
       ...parts,
@@ -105,6 +105,7 @@ export class WebhookService implements WebhookCalls {
       inFlight: (endpointId) => work.inFlight(endpointId),
       wakeDispatcher: () => work.wakeDispatcher(),
       retryNow: (endpointId) => work.retryNow(endpointId),
+      admit: () => bounds.admit(),
       wakeRunner,
       callTrigger: (...call) => this.#triggers.start(...call),
       rerun: (...call) => this.#triggers.rerun(...call),

@@ -9,6 +9,7 @@ import type {
   Execution,
   ExecutionStep,
   IdempotencyRow,
+  Replay,
   Sealed,
   StoredKey,
   Trigger,
@@ -113,6 +114,7 @@ export const RECORDS = {
   idempotencyKeys: new RecordTable<IdempotencyRow>("idempotency"),
   events: new RecordTable<WebhookEvent>("event"),
   deliveries: new RecordTable<Delivery>("delivery", ["claim_resend_at", "attempts", "form"]),
+  replays: new RecordTable<Replay>("replay", [], { data_filter: "filter" }),
   attempts: new RecordTable<Attempt>("attempt", ["delivery_seq"]),
   executions: new RecordTable<Execution>("execution", ["voids"], { trigger_event: "event" }),
   steps: new RecordTable<ExecutionStep>("execution_step", ["execution_seq"], {

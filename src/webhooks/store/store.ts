@@ -105,7 +105,8 @@ export interface ListOptions {
   readonly cursor?: string | undefined;
   readonly endpointId?: string | undefined;
   readonly eventId?: string | undefined;
-  /** A state of deliveries, or a status of executions. */
+  readonly replayId?: string | undefined;
+  /** A state of deliveries or replays, or a status of executions. */
   readonly state?: string | undefined;
   /** A kind of event, of deliveries; an action, of the audit log. */
   readonly event?: string | undefined;
@@ -126,6 +127,8 @@ export interface StoreMetrics {
   readonly deliveries: Readonly<Record<DeliveryState, number>>;
   readonly executions: Readonly<Record<ExecutionStatus, number>>;
   readonly endpoints: Readonly<Record<EndpointState, number>>;
+  /** Replays that run. */
+  readonly replays: number;
   /** Absent unless deliveries are paused. */
   readonly pause?: DeliveryPause | undefined;
 }

@@ -3,6 +3,7 @@ import type { Sql } from "./work.ts";
 
 const ID: Column = { type: "text", isUnique: true };
 const DELIVERY_SEQ: Column = { type: "number", references: "delivery (seq) ON DELETE CASCADE" };
+const REPLAY_SEQ: Column = { type: "number", references: "replay (seq) ON DELETE CASCADE" };
 const UNCLAIMED_DUE_AT = "CASE WHEN claim_id IS NULL THEN due_at END";
 const ABSENT_TIMES = "WHEN claim_id IS NOT NULL THEN NULL WHEN due_at IS NULL THEN resend_at " +
   "WHEN resend_at IS NULL THEN due_at";
@@ -189,6 +190,8 @@ export const TABLES: Readonly<Record<string, Table>> = {
       waited_ms: { type: "number?", since: 5 },
       // Of its row in `delivery_body`; '' before it could be rendered. NULL if it is sent with the body of its event.
       form: { type: "text?", since: 5 },
+      // The replay that created it, or retried it last.
+      replay_id: { type: "text?", since: 5 },
       // When it may be claimed; NULL while it is claimed or ended, so that the index has open deliveries only.
       next_at: { type: "number?", generated: NEXT_AT },
     },
@@ -206,7 +209,42 @@ export const TABLES: Readonly<Record<string, Table>> = {
       delivery_event: { on: ["event"], isOrdered: true },
       delivery_created: { on: ["created_at"], isOrdered: true },
       delivery_finished: { on: ["finished_at"], where: "finished_at IS NOT NULL" },
+      delivery_replay: { on: ["replay_id"], isOrdered: true, where: "replay_id IS NOT NULL", since: 5 },
     },
+  },
+  replay: {
+    columns: {
+      seq: "sequence",
+      id: ID,
+      source: "text",
+      state: "text",
+      reason: "text?",
+      count: "number?",
+      done: "number",
+      endpoint_id: "text?",
+      event_id: "text?",
+      events: "json?",
+      data_filter: "text?",
+      delivery_state: "text?",
+      since: "number?",
+      until: "number",
+      created_at: "number",
+      finished_at: "number?",
+    },
+    since: 5,
+  },
+  // What replays have left to do: an endpoint, and the time and number of the last row that was searched.
+  replay_part: {
+    columns: {
+      replay_seq: REPLAY_SEQ,
+      endpoint_id: "text",
+      at: "number",
+      position: "number",
+      next_at: "number",
+    },
+    key: ["replay_seq", "endpoint_id"],
+    sqliteKey: "clustered",
+    since: 5,
   },
   // Bodies in other forms than those of their events, apart since lists read whole deliveries.
   delivery_body: {

@@ -4,7 +4,7 @@ import { claimedDeliveryOf, failWithoutPayload, type LoggedClaimOptions } from "
 import { sentBodies } from "./delivery_bodies.ts";
 import { endpointsOf } from "./endpoints.ts";
 import { NOT_PAUSED } from "../pause.ts";
-import { bytes, integer, text } from "../rows.ts";
+import { integer, text } from "../rows.ts";
 import { all, postgresOnly, type Row, run, type Sql, sql, sqliteOnly, type Work } from "../work.ts";
 import type { ClaimedDelivery } from "../store.ts";
 
@@ -14,16 +14,51 @@ const ENABLED = sql((d) =>
 // In one order, to avoid deadlocks. One process at a time claims for an endpoint, while others may add events to it.
 const LOCK_ENABLED: Sql = { ...ENABLED, postgres: `${ENABLED.postgres} FOR NO KEY UPDATE` };
 
+/** The deliveries that belong to no replay are searched among so many that are due longest. */
+const MAX_SEARCHED = 2_000;
+
+/** Due deliveries of endpoints, longest due first: all, or those that belong to no replay. */
+const DUE = { all: inSqlite(allDue), own: inSqlite(ownDue) };
+const LOCK_DUE = { all: inPostgres(allDue), own: inPostgres(ownDue) };
+
+interface DueParts {
+  readonly columns: string;
+  readonly from: string;
+  readonly endpointId: string;
+}
+
+function allDue({ columns, from, endpointId }: DueParts): string {
+  return `SELECT ${columns} FROM ${from}
+    WHERE endpoint_id = ${endpointId} AND next_at <= ? ORDER BY next_at, seq`;
+}
+
+function ownDue({ columns, ...parts }: DueParts): string {
+  const longest = allDue({ columns: "seq, next_at, replay_id", ...parts });
+  return `SELECT ${columns} FROM (${longest} LIMIT ${MAX_SEARCHED}) AS longest
+    WHERE replay_id IS NULL ORDER BY next_at, seq`;
+}
+
 // With a limit that is a mere parameter SQLite would prepare the statement again each time.
-const DUE = sqliteOnly(`
-  SELECT requested.key AS place, delivery.seq, delivery.next_at FROM json_each(?) AS requested
-    CROSS JOIN delivery ON delivery.seq IN (
-      SELECT seq FROM delivery INDEXED BY delivery_next
-      WHERE endpoint_id = requested.value AND next_at <= ? ORDER BY next_at, seq LIMIT ? + 0)`);
+function inSqlite(due: typeof allDue): Sql {
+  const parts = {
+    columns: "seq",
+    from: "delivery INDEXED BY delivery_next",
+    endpointId: "requested.value",
+  };
+  return sqliteOnly(`
+  SELECT requested.key AS place, delivery.seq, delivery.next_at, delivery.replay_id FROM json_each(?) AS requested
+    CROSS JOIN delivery ON delivery.seq IN (${due(parts)} LIMIT ? + 0)`);
+}
 
 // A separate statement, which sees the claims of the previous holder of the lock. Locked rows are being changed.
-const LOCK_DUE = postgresOnly(`
-  SELECT chosen.place - 1 AS place, delivery.seq, delivery.next_at FROM (
+function inPostgres(due: typeof allDue): Sql {
+  const parts = {
+    columns: "seq, row_number() OVER (ORDER BY next_at, seq) AS rank",
+    from: "delivery",
+    endpointId: "requested.endpoint_id",
+  };
+  return postgresOnly(`
+  SELECT chosen.place - 1 AS place, delivery.seq, delivery.next_at, delivery.replay_id FROM (
     SELECT requested.place, due.seq
     FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]))
         WITH ORDINALITY AS requested (endpoint_id, most, concurrency, place)
@@ -32,14 +67,14 @@ const LOCK_DUE = postgresOnly(`
         WHERE endpoint_id = requested.endpoint_id AND claim_id IS NOT NULL
       ) AS held
       CROSS JOIN LATERAL (
-        SELECT seq, row_number() OVER (ORDER BY next_at, seq) AS rank FROM delivery
-        WHERE endpoint_id = requested.endpoint_id AND next_at <= ? ORDER BY next_at, seq LIMIT ?
+        ${due(parts)} LIMIT ?
       ) AS due
     WHERE due.rank <= requested.most AND due.rank <= requested.concurrency - held.claimed
   ) AS chosen JOIN delivery ON delivery.seq = chosen.seq
   WHERE delivery.next_at <= ? FOR UPDATE OF delivery SKIP LOCKED`);
+}
 
-const BODIES = sql((d) => `SELECT id, body FROM event WHERE ${d.among("id")}`);
+const EVENTS = sql((d) => `SELECT id, created_at, body FROM event WHERE ${d.among("id")}`);
 
 const CLAIM = claiming("delivery", ", claim_resend_at = resend_at, attempts = attempts + 1");
 const BEGIN = sql((d) => `
@@ -61,7 +96,7 @@ export function* claimDeliveries(options: LoggedClaimOptions): Work<readonly Cla
   return yield* claimRows(rows.map((row) => integer(row, "seq")), endpoints, { ...options, waitedMs });
 }
 
-/** The deliveries to claim, longest due first. */
+/** The deliveries to claim, longest due first; those of replays only where no others are due. */
 function* dueOf(
   endpoints: readonly Row[],
   requests: ReadonlyMap<string, number>,
@@ -72,18 +107,34 @@ function* dueOf(
   const concurrency = endpoints.map((row) => integer(row, "concurrency"));
   const longest = Math.max(...most);
   // Each database skips the statement of the other.
-  const due = [
-    ...yield* all(DUE, ids, now, longest),
-    ...yield* all(LOCK_DUE, ids, most, concurrency, now, longest, now),
-  ].toSorted((a, b) =>
+  const dueRows = function* (which: keyof typeof DUE): Work<readonly Row[]> {
+    return [
+      ...yield* all(DUE[which], ids, now, longest),
+      ...yield* all(LOCK_DUE[which], ids, most, concurrency, now, longest, now),
+    ];
+  };
+  const longestDue = yield* dueRows("all");
+  let due = longestDue;
+  if (longestDue.some(isReplayed)) {
+    // PostgreSQL has found as many as the endpoint may have.
+    const found = Map.groupBy(longestDue, (row) => integer(row, "place"));
+    for (const [place, left] of most.entries()) most[place] = Math.min(left, found.get(place)?.length ?? 0);
+    due = [...yield* dueRows("own"), ...longestDue.filter(isReplayed)];
+  }
+  const sorted = due.toSorted((a, b) =>
+    Number(isReplayed(a)) - Number(isReplayed(b)) ||
     integer(a, "next_at") - integer(b, "next_at") || integer(a, "seq") - integer(b, "seq")
   );
-  return due.filter((row) => {
+  return sorted.filter((row) => {
     const place = integer(row, "place");
     const left = most[place] ?? 0;
     most[place] = left - 1;
     return left > 0;
   });
+}
+
+function isReplayed(row: Row): boolean {
+  return row["replay_id"] !== null;
 }
 
 function* claimRows(
@@ -94,11 +145,11 @@ function* claimRows(
   },
 ): Work<readonly ClaimedDelivery[]> {
   const claimed = yield* all(CLAIM, seqs.map(newClaimId), leaseUntil, seqs);
-  const bodies = yield* bodiesOf(claimed);
+  const events = yield* eventsOf(claimed);
   const named = new Set(claimed.map((row) => text(row, "endpoint_id")));
   const read = yield* endpointsOf(endpointRows.filter((row) => named.has(text(row, "id"))));
   const endpoints = new Map(read.map((one) => [one.id, one]));
-  const sent = yield* sentBodies(claimed, bodies, endpoints);
+  const sent = yield* sentBodies(claimed, events, endpoints);
   const claims = new Map<number, ClaimedDelivery>();
   const waits = new Map<number, number>();
   for (const row of claimed) {
@@ -124,10 +175,9 @@ function afterWait(claim: ClaimedDelivery, waited: number): ClaimedDelivery {
   return { ...claim, delivery: { ...delivery, waitedMs: (delivery.waitedMs ?? 0) + waited } };
 }
 
-function* bodiesOf(rows: readonly Row[]): Work<ReadonlyMap<string, Uint8Array>> {
+/** The events of deliveries that have a payload. */
+function* eventsOf(rows: readonly Row[]): Work<ReadonlyMap<string, Row>> {
   const ids = [...new Set(rows.map((row) => text(row, "event_id")))];
-  const found = yield* all(BODIES, ids);
-  return new Map(
-    found.filter((row) => row["body"] !== null).map((row) => [text(row, "id"), bytes(row, "body")]),
-  );
+  const found = yield* all(EVENTS, ids);
+  return new Map(found.filter((row) => row["body"] !== null).map((row) => [text(row, "id"), row]));
 }

@@ -38,9 +38,12 @@ const IS_ENDPOINT = "SELECT 1 AS one FROM endpoint WHERE id = ?";
 // The weakest lock, so that claims do not wait for it.
 const KEEP_ENDPOINT = { sqlite: IS_ENDPOINT, postgres: `${IS_ENDPOINT} FOR KEY SHARE` };
 const KEEP_PAYLOAD = sql((d) => `${IS_ERASED} ${d.share()}`);
-// A resend during an attempt counts, even within one millisecond.
-const RESEND = `UPDATE delivery
-  SET resend_at = CASE WHEN claim_resend_at >= ? THEN claim_resend_at + 1 ELSE ? END WHERE seq = ?`;
+/** Of a replay, or of none. A resend during an attempt counts, even within one millisecond. */
+export const RESEND = sql((d) =>
+  `UPDATE delivery SET resend_at = CASE WHEN claim_resend_at >= ? THEN claim_resend_at + 1 ELSE ? END,
+     replay_id = coalesce(?, replay_id)
+   WHERE ${d.among("seq")}`
+);
 
 /** Makes a delivery due for one attempt now; `erased` without a payload, `undefined` without a delivery or endpoint. */
 export function* resendDelivery(
@@ -54,7 +57,7 @@ export function* resendDelivery(
   const event = yield* get(KEEP_PAYLOAD, text(row, "event_id"));
   if (event === undefined || integer(event, "erased") !== 0) return "erased";
   // It may have been removed meanwhile.
-  if ((yield* run(RESEND, now, now, integer(row, "seq"))) === 0) return undefined;
+  if ((yield* run(RESEND, now, now, null, [integer(row, "seq")])) === 0) return undefined;
   yield* addAudit(audit);
   return "asked";
 }
@@ -66,9 +69,10 @@ const COUNT_FAILED = `SELECT count(*) AS count ${FAILED}`;
 const FIND_FAILED = sql((d) =>
   `SELECT delivery.seq ${FAILED} ORDER BY delivery.seq LIMIT ? ${d.share("event")} ${d.lock("delivery")}`
 );
-const REOPEN = sql((d) =>
+/** Of a replay, or of none. */
+export const REOPEN = sql((d) =>
   `UPDATE delivery SET state = 'attempting', slot = 0, first_failure_at = NULL, due_at = ?, finished_at = NULL,
-     reason = NULL, waited_ms = NULL
+     reason = NULL, waited_ms = NULL, replay_id = coalesce(?, replay_id)
    WHERE ${d.among("seq")}`
 );
 
@@ -107,7 +111,7 @@ export function* recoverDeliveries(options: RecoverOptions): Work<number | undef
   if ((yield* get(KEEP_ENDPOINT, endpointId)) === undefined) return undefined;
   if (options.dryRun) return integer(yield* get(COUNT_FAILED, endpointId, since, until), "count");
   const rows = yield* all(FIND_FAILED, endpointId, since, until, options.max);
-  if (rows.length > 0) yield* run(REOPEN, options.now, rows.map((row) => integer(row, "seq")));
+  if (rows.length > 0) yield* run(REOPEN, options.now, null, rows.map((row) => integer(row, "seq")));
   yield* tallyMove("delivery.failed", "delivery.attempting", rows.length);
   yield* addAudit(options.audit);
   return rows.length;

@@ -25,7 +25,7 @@ const EMPTY = new Uint8Array();
  */
 export function* sentBodies(
   claimed: readonly Row[],
-  bodies: ReadonlyMap<string, Uint8Array>,
+  events: ReadonlyMap<string, Row>,
   endpoints: ReadonlyMap<string, Endpoint>,
 ): Work<ReadonlyMap<Row, SentBody>> {
   const stored = yield* storedBodies(claimed);
@@ -33,9 +33,10 @@ export function* sentBodies(
   const forms = new Map<number, string | null>();
   const rendered: [seq: number, body: Uint8Array][] = [];
   for (const row of claimed) {
-    const eventBody = bodies.get(text(row, "event_id"));
+    const event = events.get(text(row, "event_id"));
     const endpoint = endpoints.get(text(row, "endpoint_id"));
-    if (eventBody === undefined || endpoint === undefined) continue;
+    if (event === undefined || endpoint === undefined) continue;
+    const eventBody = bytes(event, "body");
     const seq = integer(row, "seq");
     const before = row["form"] as BodyForm | typeof UNRENDERED | null;
     const isNew = integer(row, "attempts") === 1 || before === UNRENDERED;
@@ -44,7 +45,7 @@ export function* sentBodies(
       sent.set(row, body === undefined || !before ? { body: eventBody } : { body, form: before });
       continue;
     }
-    const { form, problem, body = EMPTY } = renderedOf(row, endpoint, eventBody);
+    const { form, problem, body = EMPTY } = renderedOf(row, endpoint, event);
     sent.set(row, problem !== undefined ? { body, problem } : form === undefined ? { body } : { body, form });
     const after = problem === undefined ? form ?? null : UNRENDERED;
     if (after !== before) forms.set(seq, after);
@@ -54,14 +55,15 @@ export function* sentBodies(
   return sent;
 }
 
-function renderedOf(row: Row, endpoint: Endpoint, body: Uint8Array) {
-  const event = {
+function renderedOf(row: Row, endpoint: Endpoint, event: Row) {
+  const body = bytes(event, "body");
+  const rendered = {
     id: text(row, "event_id"),
     kind: text(row, "event"),
-    createdAt: integer(row, "created_at"),
+    createdAt: integer(event, "created_at"),
     body,
   };
-  const result: Partial<SentBody> = renderBody(endpoint, event) ?? { body };
+  const result: Partial<SentBody> = renderBody(endpoint, rendered) ?? { body };
   return result;
 }
 

@@ -4,7 +4,7 @@ import { integer, integerOrNone } from "../rows.ts";
 import type { ListOptions, Page } from "../store.ts";
 import { all, type Dialect, get, type Parameter, type Row, type Sql, sql, type Work } from "../work.ts";
 
-const FILTERS = ["endpointId", "eventId", "state", "event"] as const;
+const FILTERS = ["endpointId", "eventId", "replayId", "state", "event"] as const;
 
 interface List {
   readonly table: string;
@@ -27,8 +27,15 @@ const LISTS = {
   },
   deliveries: {
     table: "delivery",
-    filters: { endpointId: "endpoint_id", eventId: "event_id", state: "state", event: "event" },
+    filters: {
+      endpointId: "endpoint_id",
+      eventId: "event_id",
+      replayId: "replay_id",
+      state: "state",
+      event: "event",
+    },
   },
+  replays: { table: "replay", filters: { endpointId: "endpoint_id", state: "state" } },
   executions: {
     table: "execution",
     filters: { state: "status" },

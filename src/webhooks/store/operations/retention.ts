@@ -18,6 +18,12 @@ const REMOVE_KEYS = sql((d) =>
    DELETE FROM idempotency WHERE (scope, key) IN (SELECT scope, key FROM portion)`
 );
 
+const REMOVE_REPLAYS = sql((d) =>
+  `WITH portion AS MATERIALIZED (
+     SELECT seq FROM replay WHERE finished_at < ? ORDER BY seq LIMIT ? ${d.lockFree()})
+   DELETE FROM replay WHERE seq IN (SELECT seq FROM portion)`
+);
+
 /** A request to remove work that ended before `before`, at most `max` rows. */
 interface RetentionOptions {
   readonly before: number;
@@ -26,7 +32,7 @@ interface RetentionOptions {
 }
 
 /**
- * Removes ended work, unused texts of workflows, expired idempotency keys, old statistics and ended episodes; returns how
+ * Removes ended work and replays, unused texts of workflows, expired idempotency keys, old statistics and ended episodes; returns how
  * many rows.
  */
 export function* removeFinished({ before, now, max }: RetentionOptions): Work<number> {
@@ -35,6 +41,7 @@ export function* removeFinished({ before, now, max }: RetentionOptions): Work<nu
   const left = () => Math.max(0, max - removed);
   removed += yield* removeExecutions(before, left());
   removed += yield* removeEvents(before, left());
+  removed += yield* run(REMOVE_REPLAYS, before, left());
   removed += yield* run(REMOVE_AUDIT, before, left());
   removed += yield* run(REMOVE_KEYS, now - KEY_LIVES_MS, left());
   removed += yield* removeAttempts(now, left());

@@ -62,7 +62,7 @@ const TALLIES = "SELECT name, CAST(sum(count) AS BIGINT) AS count FROM tally GRO
 // Those of failing endpoints wait on purpose, and so do those whose rate was used up less than a minute ago.
 const DUE = sql((d) =>
   `SELECT count(*) AS count, min(delivery.next_at) AS oldest,
-     ${PAUSE_COLUMNS}
+     (SELECT count(*) FROM replay WHERE state = 'running') AS replays, ${PAUSE_COLUMNS}
    FROM endpoint LEFT JOIN endpoint_health ON endpoint_health.endpoint_id = endpoint.id
      ${d.crossJoin} delivery ${d.by("delivery_next")} ON delivery.endpoint_id = endpoint.id
    WHERE endpoint.enabled = 1 AND coalesce(failures, 0) < ${FAILING_AFTER} AND delivery.next_at <= ?
@@ -113,6 +113,7 @@ export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
     deliveries,
     executions,
     endpoints,
+    replays: integer(due, "replays"),
     ...(pause === undefined ? {} : { pause }),
   };
 }
