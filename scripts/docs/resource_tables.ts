@@ -5,6 +5,7 @@ import { ENDPOINT_FIELDS } from "../../src/webhooks/resources/endpoint.ts";
 import { EVENTS } from "../../src/webhooks/resources/event.ts";
 import { EXECUTIONS } from "../../src/webhooks/resources/execution.ts";
 import { type Field, type Fields, LIST_PARAMETERS, newFields } from "../../src/webhooks/resources/field.ts";
+import { REPLAYS } from "../../src/webhooks/resources/replay.ts";
 import { SIGNATURE_PRESETS, type SignatureScheme } from "../../src/webhooks/resources/signature_presets.ts";
 import { TRIGGER_VERIFICATION } from "../../src/webhooks/resources/trigger_verification.ts";
 import { type GeneratedPage, pagePart, table } from "./generated_page.ts";
@@ -129,7 +130,7 @@ function healthTable(): string {
 
 /** The parameters of all lists, and those that narrow some. */
 function parameterTable(): string {
-  const filters = [EVENTS, DELIVERIES, EXECUTIONS, AUDIT].flatMap((resource) => {
+  const filters = [EVENTS, DELIVERIES, REPLAYS, EXECUTIONS, AUDIT].flatMap((resource) => {
     return Object.entries(resource.filters).map(([name, field]) => [name, resource.list, field] as const);
   });
   const common = Object.entries(LIST_PARAMETERS).map(([name, field]) => [name, "all", field] as const);

@@ -9,6 +9,7 @@ import {
 } from "../webhooks/resources/endpoint.ts";
 import { EVENT_KEYS, EVENT_RECEIVER, EVENTS } from "../webhooks/resources/event.ts";
 import { EXECUTIONS } from "../webhooks/resources/execution.ts";
+import { DELIVERY_RETRY, ENDPOINT_REPLAY, REPLAYS } from "../webhooks/resources/replay.ts";
 import { CHALLENGE_TOKEN, TRIGGER_CALL, TRIGGERS } from "../webhooks/resources/trigger.ts";
 import { VERIFICATION_SECRET } from "../webhooks/resources/trigger_verification.ts";
 import {
@@ -39,9 +40,12 @@ export const GROUPS: Readonly<Record<string, string>> = {
   "event-keys": "keys that other systems use to post events",
   events: "events to deliver",
   deliveries: "deliveries of events to endpoints",
+  replays: "new deliveries of past events, and retries of deliveries",
   executions: "executions of workflows",
   audit: "log of administrative actions",
 };
+
+const REPLAY_SHOWN = { as: "record", next: "weir replays show {id}" } as const;
 
 const ENDPOINT_COMMANDS: readonly AdministrationCommand[] = [
   list(ENDPOINTS),
@@ -69,6 +73,11 @@ const ENDPOINT_COMMANDS: readonly AdministrationCommand[] = [
     }),
     flags: recoveryFlags(),
   },
+  action(ENDPOINTS, "replay", {
+    doc: "send past events to an endpoint again, as new deliveries",
+    fields: ENDPOINT_REPLAY,
+    shown: REPLAY_SHOWN,
+  }),
 ];
 
 /** The range ends now when it is not given. */
@@ -228,6 +237,20 @@ const DELIVERY_COMMANDS: readonly AdministrationCommand[] = [
     notes: "Weir starts no new attempts. Attempts in flight end normally, and Weir still accepts events.",
   },
   everyDelivery("resume", "resume all deliveries"),
+  {
+    ...everyDelivery("retry", "retry all deliveries that match the flags"),
+    flags: flagsOf(DELIVERY_RETRY),
+    shown: REPLAY_SHOWN,
+  },
+];
+
+const REPLAY_COMMANDS: readonly AdministrationCommand[] = [
+  list(REPLAYS),
+  show(REPLAYS, " with its progress"),
+  action(REPLAYS, "cancel", {
+    doc: "cancel a replay; the deliveries that it has created or retried stay",
+    shown: { as: "record" },
+  }),
 ];
 
 function everyDelivery(verb: string, doc: string): AdministrationCommand {
@@ -272,5 +295,6 @@ export const ADMINISTRATION_COMMANDS: readonly AdministrationCommand[] = [
   ...WORKFLOW_COMMANDS,
   ...EVENT_COMMANDS,
   ...DELIVERY_COMMANDS,
+  ...REPLAY_COMMANDS,
   ...EXECUTION_COMMANDS,
 ];

@@ -61,12 +61,13 @@ async function steps(store: TestStore, now = LATER, maxOpen = 10_000): Promise<r
 
 async function counted(store: TestStore, scope: Replay): Promise<number> {
   let count = 0;
-  for (let position: Parameters<typeof countMatches>[1];;) {
+  let position: Parameters<typeof countMatches>[1];
+  do {
     const portion = await store.read(countMatches, scope, position);
     count += portion.count;
     position = portion.next;
-    if (position === undefined) return count;
-  }
+  } while (position !== undefined);
+  return count;
 }
 
 async function progress(store: TestStore, { id }: Replay) {
@@ -270,11 +271,11 @@ export const REPLAY_CASES: StoreCases = {
       [{}, []],
     ];
     for (const [scope, eventIds] of cases) {
-      const started_ = await started(store, { ...retry, ...scope });
-      assertEquals(await counted(store, started_), eventIds.length, JSON.stringify(scope));
+      const retried = await started(store, { ...retry, ...scope });
+      assertEquals(await counted(store, retried), eventIds.length, JSON.stringify(scope));
       await steps(store);
-      assertEquals((await progress(store, started_)).slice(0, 2), ["finished", eventIds.length]);
-      const reopened = await deliveriesOf(store, started_.id);
+      assertEquals((await progress(store, retried)).slice(0, 2), ["finished", eventIds.length]);
+      const reopened = await deliveriesOf(store, retried.id);
       assertEquals(reopened.map(({ eventId }) => eventId).toSorted(), eventIds.toSorted());
       for (const { state, slot, dueAt, finishedAt } of reopened) {
         assertEquals([state, slot, dueAt, finishedAt], ["attempting", 0, LATER, undefined]);

@@ -39,7 +39,7 @@ async function retryDeliveries(call: RoutedCall) {
   return await start(call, scope, dryRun);
 }
 
-/** What a call replays; until now where it has no end. */
+/** The matches of a call; until now where it has no end. */
 type Scope = Omit<Replay, "id" | "state" | "done" | "createdAt" | "until"> & { readonly until?: number | undefined };
 
 async function start(call: RoutedCall, scope: Scope, dryRun = false) {
@@ -80,15 +80,16 @@ async function countOf(
 ): Promise<{ readonly count: number; readonly isPartial?: true }> {
   const end = clock.elapsed() + MAX_COUNT_MS;
   let count = 0;
-  for (let position: Parameters<typeof countMatches>[1];;) {
+  let position: Parameters<typeof countMatches>[1];
+  do {
     const portion = await store.read(countMatches, scope, position);
     count += portion.count;
     position = portion.next;
-    if (position === undefined) return { count };
-    if (clock.elapsed() >= end) return { count, isPartial: true };
+    if (position !== undefined && clock.elapsed() >= end) return { count, isPartial: true };
     // SQLite reads synchronously: others have their turn in between.
     await new Promise<void>((resolve) => atTurnEnd(resolve));
-  }
+  } while (position !== undefined);
+  return { count };
 }
 
 async function cancelReplay(call: RoutedCall) {

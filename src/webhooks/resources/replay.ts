@@ -93,13 +93,14 @@ export const REPLAYS: Resource = {
 
 const DRY_RUN = {
   type: "flag",
-  words: "Whether to count the matches only.",
+  words: "Whether to count the matches without starting a replay.",
+  help: "count the matches without starting a replay",
   default: false,
 } as const;
 
 const UNTIL = {
   type: "moment",
-  words: "The end of the range, exclusive, in the same form; now if absent.",
+  words: "The end of the range, exclusive: a time, or a duration before now; now if absent.",
   label: "Created before",
 } as const;
 

@@ -7,6 +7,7 @@ import {
   placedOperations,
 } from "../../harness/openapi_service.ts";
 import { debugPort, decisions, LONG } from "./openapi_decision_calls.ts";
+import { HELD, replays } from "./openapi_replay_calls.ts";
 import { keyOf, triggers, UNKNOWN, unknown } from "./openapi_trigger_calls.ts";
 import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
@@ -23,11 +24,15 @@ const NOT_CALLED = [
 
 Deno.test("openapi: every operation answers as the document describes", async () => {
   await using receiver = await WebhookReceiver.start();
-  await using service = await OpenApiService.start({ ADMIN_TOKENS: `ci:read:${READ_TOKEN}` });
+  await using service = await OpenApiService.start({
+    ADMIN_TOKENS: `ci:read:${READ_TOKEN}`,
+    WEBHOOK_MAX_BACKLOG: String(2 * HELD),
+  });
   await service.call("getCaller", { token: READ_TOKEN });
   await decisions(service);
   await debugPort(service);
   await endpoints(service, receiver);
+  await replays(service, receiver);
   await events(service);
   await triggers(service);
   await executions(service);

@@ -136,7 +136,7 @@ function positionAfter(rows: readonly Row[], count: number): ReplayPosition | un
   return { at: integer(last, "created_at"), seq: integer(last, "seq") };
 }
 
-/** How far matches were counted. */
+/** The endpoint and the last row that were counted. */
 interface CountPosition extends ReplayPosition {
   readonly endpointId: string;
 }

@@ -141,7 +141,7 @@ export function* continueReplay({ now, newId, maxOpen }: ContinueOptions): Work<
   return { endpointId, count };
 }
 
-/** How many deliveries a replay may make due for an endpoint. */
+/** The number of deliveries that a replay may make due for an endpoint. */
 function* roomOf(
   { source, deliveryState }: Replay,
   { endpointId, now, maxOpen }: Pick<ContinueOptions, "now" | "maxOpen"> & { readonly endpointId: string },

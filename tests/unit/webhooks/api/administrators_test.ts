@@ -3,6 +3,7 @@ import { DELIVERY_OPERATIONS } from "../../../../src/webhooks/api/delivery_opera
 import { ENDPOINT_OPERATIONS } from "../../../../src/webhooks/api/endpoint_operations.ts";
 import { EVENT_OPERATIONS } from "../../../../src/webhooks/api/event_operations.ts";
 import { AUDIT_OPERATIONS, EXECUTION_OPERATIONS } from "../../../../src/webhooks/api/execution_operations.ts";
+import { REPLAY_OPERATIONS } from "../../../../src/webhooks/api/replay_operations.ts";
 import { TRIGGER_OPERATIONS } from "../../../../src/webhooks/api/trigger_operations.ts";
 import { WORKFLOW_OPERATIONS } from "../../../../src/webhooks/api/workflow_operations.ts";
 import { WebhookBed } from "../../../harness/webhook_service_fixture.ts";
@@ -14,6 +15,7 @@ const OPERATIONS = Object.keys({
   ...TRIGGER_OPERATIONS,
   ...EVENT_OPERATIONS,
   ...DELIVERY_OPERATIONS,
+  ...REPLAY_OPERATIONS,
   ...EXECUTION_OPERATIONS,
   ...AUDIT_OPERATIONS,
   ...WORKFLOW_OPERATIONS,
