@@ -110,7 +110,7 @@ function fixedValue(table: string, column: string, index: number): Value | undef
     (column === "trigger_id" ? "workflow_trigger" : undefined);
   if (ofAnother !== undefined) return `${ofAnother}-id-${index} \u00e9`;
   if (["id", "key", "name", "hash", "claim_id"].includes(column)) return `${table}-${column}-${index} \u00e9`;
-  if (["seq", "delivery_seq", "execution_seq"].includes(column)) return index * 3 + 2;
+  if (["seq", "delivery_seq", "execution_seq", "replay_seq"].includes(column)) return index * 3 + 2;
   if (["number", "position"].includes(column)) return index;
   if (column === "lease_until") return 1_700_000_000_000 - index;
   return FLAGS.includes(column) ? index % 2 : undefined;

@@ -47,6 +47,9 @@ const CALLS: Readonly<Record<string, string>> = {
   [`endpoints delete ${ID}`]: `DELETE /endpoints/${ID}`,
   [`endpoints rotate ${ID}`]: `POST /endpoints/${ID}/rotate`,
   [`endpoints rotate ${ID} --active-in 0`]: `POST /endpoints/${ID}/rotate {"activeIn":"0"}`,
+  [`endpoints replay ${ID} --since 2026-01-01T00:00:00Z --event 'order.*' --filter plan=pro`]:
+    `POST /endpoints/${ID}/replay {"since":"2026-01-01T00:00:00.000Z","events":["order.*"],` +
+    '"filter":{"plan":["pro"]}}',
   [`endpoints recover ${ID} --since 36h --dry-run`]: `POST /endpoints/${ID}/recover ` +
     '{"since":"2026-01-30T00:00:00.000Z","dryRun":true,"until":"2026-01-31T12:00:00.000Z"}',
   [`endpoints recover ${ID} --since 2026-01-01T01:00:00+01:00 --until 2026-01-02T00:00:00Z`]:
@@ -106,6 +109,13 @@ const CALLS: Readonly<Record<string, string>> = {
   [`deliveries why ${ID}`]: `GET /deliveries/${ID}`,
   "deliveries pause": "POST /deliveries/pause",
   "deliveries resume": "POST /deliveries/resume",
+  "deliveries retry": "POST /deliveries/retry",
+  [`deliveries retry --endpoint ${ID} --state retrying --event order.created --since 48h --dry-run`]:
+    `POST /deliveries/retry {"endpointId":"${ID}","state":"retrying","event":"order.created",` +
+    '"since":"2026-01-29T12:00:00.000Z","dryRun":true}',
+  "replays list --state running": "GET /replays?state=running",
+  [`replays show ${ID}`]: `GET /replays/${ID}`,
+  [`replays cancel ${ID}`]: `POST /replays/${ID}/cancel`,
   "executions list --state queued": "GET /executions?state=queued",
   [`executions show ${ID}`]: `GET /executions/${ID}`,
   [`executions cancel ${ID}`]: `POST /executions/${ID}/cancel`,

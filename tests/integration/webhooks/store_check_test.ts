@@ -25,6 +25,7 @@ const COUNTS = {
   execution: 1,
   execution_step: 0,
   idempotency: 1,
+  replay: 0,
   trigger_key: 1,
   trigger_secret: 1,
   workflow_trigger: 2,

@@ -23,7 +23,7 @@ interface StoreCheck {
 /** Tables that hold no records. */
 const INTERNAL: ReadonlySet<string> = new Set([
   ...["pause", "tally", "removal", "swept", "limit_episode", "reporter"],
-  ...["endpoint_health", "endpoint_attempts", "delivery_body"],
+  ...["endpoint_health", "endpoint_attempts", "delivery_body", "replay_part"],
 ]);
 
 /**
