@@ -162,7 +162,8 @@ function routes(
 
 /** Of calls that take shortened identifiers. */
 function prefixProblems(route: string): readonly ProblemCode[] {
-  return /:(?:id|keyId|secretId)\b|^GET \/deliveries$/.test(route) && !route.includes("/workflows/")
+  return /:(?:id|keyId|secretId)\b|^GET \/(?:deliveries|replays)$/.test(route) &&
+      !route.includes("/workflows/")
     ? ["ambiguous_id"]
     : [];
 }

@@ -9,7 +9,11 @@ const UUID_LENGTH = 36;
 const MAX_CANDIDATES = 5;
 
 /** The records of the parameters of a query that are identifiers. */
-const PARAMETERS: Readonly<Record<string, Identified>> = { endpointId: "endpoints", eventId: "events" };
+const PARAMETERS: Readonly<Record<string, Identified>> = {
+  endpointId: "endpoints",
+  eventId: "events",
+  replayId: "replays",
+};
 
 /** The segments of a path, with whole identifiers in place of their first characters. */
 export async function wholeSegments(

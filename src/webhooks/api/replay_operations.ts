@@ -1,4 +1,10 @@
-import { flagSchema, integerSchema, objectSchema, schemaOf, type SchemaProperties } from "../../base/json_schema.ts";
+import {
+  flagSchema,
+  integerSchema,
+  objectSchema,
+  schemaOf,
+  type SchemaProperties,
+} from "../../base/json_schema.ts";
 import {
   DELIVERY_RETRY,
   ENDPOINT_REPLAY,

@@ -1,7 +1,13 @@
 import { timeTextIf } from "../../base/rfc3339.ts";
 import { atTurnEnd } from "../../base/turn.ts";
 import type { Replay } from "../model/records.ts";
-import { DELIVERY_RETRY, ENDPOINT_REPLAY, MAX_RUNNING_REPLAYS, REPLAY_FIELDS, REPLAYS } from "../resources/replay.ts";
+import {
+  DELIVERY_RETRY,
+  ENDPOINT_REPLAY,
+  MAX_RUNNING_REPLAYS,
+  REPLAY_FIELDS,
+  REPLAYS,
+} from "../resources/replay.ts";
 import { findEndpoint } from "../store/operations/endpoints.ts";
 import { countMatches } from "../store/operations/replay_search.ts";
 import * as replays from "../store/operations/replays.ts";
@@ -40,13 +46,17 @@ async function retryDeliveries(call: RoutedCall) {
 }
 
 /** The matches of a call; until now where it has no end. */
-type Scope = Omit<Replay, "id" | "state" | "done" | "createdAt" | "until"> & { readonly until?: number | undefined };
+type Scope = Omit<Replay, "id" | "state" | "done" | "createdAt" | "until"> & {
+  readonly until?: number | undefined;
+};
 
 async function start(call: RoutedCall, scope: Scope, dryRun = false) {
   const now = call.clock.now();
   // Later events have their deliveries.
   const until = Math.min(scope.until ?? now, now);
-  if (scope.since !== undefined && until <= scope.since) throw invalidField("until", "expected a time after since");
+  if (scope.since !== undefined && until <= scope.since) {
+    throw invalidField("until", "expected a time after since");
+  }
   const { count, isPartial } = await countOf({ ...scope, until }, call);
   if (dryRun) return jsonAnswer(200, { count, isPartial });
   const replay: Replay = {

@@ -10,6 +10,7 @@ const TABLES = {
   "event-keys": "event_key",
   events: "event",
   deliveries: "delivery",
+  replays: "replay",
   executions: "execution",
 } as const;
 
