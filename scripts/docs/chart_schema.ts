@@ -59,7 +59,7 @@ export function chartSchema(): string {
       }),
       rules: SOURCE,
       workflows: SOURCE,
-      redis: object({ enabled: BOOLEAN, image: { type: "string", minLength: 1 } }),
+      redis: object({ enabled: BOOLEAN, image: { type: "string", pattern: "^[^\\s]+$" } }),
       tls: object({ secret: OPTIONAL_NAME, http: BOOLEAN, clientCa: BOOLEAN }),
       replicas: count(1_000),
       autoscaling: object({
@@ -79,12 +79,15 @@ export function chartSchema(): string {
       resources: object({
         requests: { type: "object", additionalProperties: QUANTITY },
         limits: { type: "object", additionalProperties: QUANTITY },
-      }),
+      }, ["requests", "limits"]),
       extraEnv: extraEnvSchema(),
       extraVolumes: LIST,
       extraVolumeMounts: LIST,
       podAnnotations: LABELS,
-      podLabels: LABELS,
+      podLabels: {
+        ...LABELS,
+        properties: { "app.kubernetes.io/name": { const: "(absent: the chart sets it)" } },
+      },
       nodeSelector: LABELS,
       tolerations: LIST,
       affinity: OBJECT,
@@ -92,7 +95,7 @@ export function chartSchema(): string {
       fullnameOverride: { type: "string", pattern: "^([a-z]([-a-z0-9]{0,48}[a-z0-9])?)?$" },
       // Values that Helm passes to a chart that another one depends on.
       global: OBJECT,
-    }),
+    }, ["global"]),
   };
   return `${JSON.stringify(schema, null, 2)}\n`;
 }
@@ -159,7 +162,8 @@ function count(maximum: number): Schema {
   return { type: "integer", minimum: 1, maximum };
 }
 
-/** An object with these fields and no other. */
-function object(properties: Readonly<Record<string, Schema>>): Schema {
-  return { type: "object", properties, additionalProperties: false };
+/** An object with these fields and no other. Helm removes a field whose value is null, so all but some are required. */
+function object(properties: Readonly<Record<string, Schema>>, optional: readonly string[] = []): Schema {
+  const required = Object.keys(properties).filter((name) => !optional.includes(name));
+  return { type: "object", properties, required, additionalProperties: false };
 }

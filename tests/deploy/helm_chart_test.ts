@@ -98,6 +98,13 @@ const REFUSED: readonly (readonly [name: string, values: readonly string[], mess
     "at '/secret/settings/0': 'KV_POOL_SIZE' does",
   ],
   ["a delay in fractions", ["settings.SHUTDOWN_DELAY=500ms"], "at '/settings/SHUTDOWN_DELAY'"],
+  ["a value without any", ["rules=null"], "at '': missing property 'rules'"],
+  ["a field without any", ["image.pullPolicy=null"], "at '/image': missing property 'pullPolicy'"],
+  [
+    "another label that selects the pods",
+    ["podLabels.app\\.kubernetes\\.io/name=a"],
+    "absent: the chart sets it",
+  ],
   ["an unknown value", ["replicaCount=2"], "additional properties 'replicaCount' not allowed"],
   ["memory with several instances", ["settings.BACKEND_TYPE=memory"], "counts in each instance alone"],
   [
@@ -173,6 +180,29 @@ Deno.test({
       });
       assertEquals([example, unknown], [example, []]);
     }
+  },
+});
+
+Deno.test({
+  ...needs(TOOLS, "chart: a release of another name has other objects and labels"),
+  async fn() {
+    const manifest = await renderChart("redis", ["monitoring.podMonitor=true"], "shop");
+    await validateManifest(manifest);
+    const objects = manifestObjects(manifest);
+    assertEquals([...objects.keys()].filter((name) => !/^\w+ shop-weir(?:-|$)/.test(name)), []);
+    const labels = { "app.kubernetes.io/name": "shop-weir" };
+    const { spec } = objects.get("Deployment shop-weir") ?? {};
+    assertEquals([spec?.selector?.matchLabels, spec?.template?.metadata?.labels] as unknown, [
+      labels,
+      labels,
+    ]);
+    const selectors = ["Service", "PodDisruptionBudget", "NetworkPolicy", "PodMonitor"].map((kind) => {
+      const { selector, podSelector } = objects.get(`${kind} shop-weir`)?.spec ?? {};
+      return selector?.matchLabels ?? podSelector?.matchLabels ?? selector;
+    });
+    assertEquals(selectors as unknown, [labels, labels, labels, labels]);
+    const settings = objects.get("ConfigMap shop-weir-settings")?.data;
+    assertEquals(String(settings?.KV_URL), "shop-weir-redis:6379");
   },
 });
 

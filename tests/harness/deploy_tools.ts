@@ -35,7 +35,11 @@ export async function renderedManifest(folder: string): Promise<string> {
 }
 
 /** The manifest that Helm renders from an example of the chart, with further values, such as `redis.enabled=true`. */
-export async function renderChart(example: string, values: readonly string[] = []): Promise<string> {
+export async function renderChart(
+  example: string,
+  values: readonly string[] = [],
+  release = "weir",
+): Promise<string> {
   const file = `helm/examples/${example}.yaml`;
   const args = [
     "--kube-version",
@@ -44,7 +48,7 @@ export async function renderChart(example: string, values: readonly string[] = [
     file,
     ...values.flatMap((value) => ["--set", value]),
   ];
-  const { code, text } = await runDeployTool("helm", ["template", "weir", "helm", ...args]);
+  const { code, text } = await runDeployTool("helm", ["template", release, "helm", ...args]);
   if (code !== 0) throw new Error(text);
   return text;
 }

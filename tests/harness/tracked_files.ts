@@ -5,7 +5,7 @@ const ALLOWED: readonly RegExp[] = [
   /^\.github\/(?:(?:workflows|ISSUE_TEMPLATE)\/\w+\.yml|pull_request_template\.md)$/,
   /^config\/[\w/@-]+\.(?:conf|env|json|service|sh|yaml)$/,
   /^config\/deploy\/Dockerfile(?:\.dockerignore)?$/,
-  /^config\/deploy\/helm\/(?:values\.schema\.json|templates\/\w+\.tpl)$/,
+  /^config\/deploy\/helm\/(?:values\.schema\.json|templates\/\w+\.(?:tpl|txt))$/,
   /^docs\/(?:[\w/-]+\.(?:md|png|svg)|site\/(?:package(?:-lock)?\.json|\.vitepress\/config\.ts))$/,
   /^proto\/[\w/]+\.proto$/,
   /^scripts\/(?:weir|[\w/]+\.ts|bench\/README\.md|bench\/results\/\w+\.(?:json|svg))$/,
