@@ -2,6 +2,7 @@ import { ADMINISTRATION_COMMANDS } from "../../src/cli/administration_commands.t
 import { AUDIT } from "../../src/webhooks/resources/audit_entry.ts";
 import { DELIVERIES } from "../../src/webhooks/resources/delivery.ts";
 import { ENDPOINT_FIELDS } from "../../src/webhooks/resources/endpoint.ts";
+import { AUTHENTICATION, ENDPOINT_TLS } from "../../src/webhooks/resources/endpoint_authentication.ts";
 import { EVENTS } from "../../src/webhooks/resources/event.ts";
 import { EXECUTIONS } from "../../src/webhooks/resources/execution.ts";
 import { type Field, type Fields, LIST_PARAMETERS, newFields } from "../../src/webhooks/resources/field.ts";
@@ -16,12 +17,25 @@ export const RESOURCE_TABLES: readonly GeneratedPage[] = [
   pagePart("docs/webhooks/deliveries.md", "endpoint fields", () => {
     return settingTable("endpoints", newFields(ENDPOINT_FIELDS));
   }),
+  pagePart("docs/webhooks/deliveries.md", "authentication fields", () => {
+    return settingTable(
+      "endpoints",
+      newFields({
+        ...prefixed("authentication.", AUTHENTICATION),
+        ...prefixed("tls.", ENDPOINT_TLS),
+      }),
+    );
+  }),
   pagePart("docs/webhooks/deliveries.md", "endpoint health", healthTable),
   pagePart("docs/webhooks/signed-triggers.md", "signature schemes", schemeTable),
   pagePart("docs/webhooks/signed-triggers.md", "signature fields", () => {
     return settingTable("triggers", TRIGGER_VERIFICATION, "verify.");
   }),
 ];
+
+function prefixed(outer: string, fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).map(([name, field]) => [`${outer}${name}`, field]));
+}
 
 /** Fields that can be set, each with its arguments and flags in the commands of a group, and those of objects in them. */
 function settingTable(group: string, fields: Fields, outer = ""): string {

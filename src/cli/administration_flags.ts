@@ -2,7 +2,7 @@ import { parseDuration } from "../base/duration.ts";
 import { type JsonObject, type JsonValue, parseJson } from "../base/exact_json.ts";
 import { compact, JsonText } from "../base/json_text.ts";
 import { parseMoment, timeText } from "../base/rfc3339.ts";
-import type { Field, Fields, FieldType } from "../webhooks/resources/field.ts";
+import { type Field, type Fields, type FieldType, newFields } from "../webhooks/resources/field.ts";
 import { CUSTOM_PLACES } from "../webhooks/resources/trigger_verification.ts";
 import type { CommandFlag } from "./command.ts";
 import { FlagError, headerOf } from "./flags.ts";
@@ -61,6 +61,7 @@ const FLAG_TYPES: Partial<Record<FieldType, FlagType>> = {
   url: { value: "URL" },
   header: { value: "NAME" },
   secret: { value: "FILE", isFile: true, read: readSecret },
+  pem: { value: "FILE", isFile: true, read: ([text = ""]) => text },
   choice: { value: "NAME" },
   flag: {},
   integer: { value: "N", read: readWhole },
@@ -89,6 +90,9 @@ export function flagsOf(fields: Fields, into: CallFlag["into"] = "body", outer =
     // The object may be absent, so that its fields are not required by themselves.
     if (field.type === "limit" || field.type === "verification") {
       return flagsOf(optional(field.fields ?? {}), into, `${path}.`);
+    }
+    if (field.type === "credentials") {
+      return flagsOf(optional(newFields(field.fields ?? {})), into, `${path}.`);
     }
     const { flag = dashed(name), value, isRequired, short } = field;
     const type = FLAG_TYPES[field.type] ?? {};

@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import type tls from "node:tls";
-import { certificatesIn } from "../net/tls_files.ts";
+import { certificatesIn } from "../net/pem.ts";
 
 interface ClientCertificatesOptions {
   /** PEM texts of the authorities. */

@@ -1,4 +1,5 @@
 import { assertEquals } from "#assert";
+import type { EndpointEdit } from "../../src/webhooks/model/records.ts";
 import { audit, newId, NOW, secret, type StoreCases } from "./webhook_store_bed.ts";
 import { deleteEndpoint, editEndpoint, findEndpoint } from "../../src/webhooks/store/operations/endpoints.ts";
 import {
@@ -29,6 +30,40 @@ export const SEALED_CASES: StoreCases = {
     const rest = await store.read(sealedByOthers, HEADERS, "k2", { after: first[0]?.seq ?? 0, max: 9 });
     assertEquals([...first, ...rest].map((row) => row.sealed), [one, three]);
     assertEquals(await store.read(sealedByOthers, HEADERS, "k9", ALL).then((rows) => rows.length), 3);
+  },
+
+  "credentials of an endpoint are kept, changed and removed, each by itself": async (store) => {
+    const authentication = { type: "basic", user: "weir" } as const;
+    const tls = { subject: "CN=weir", expiresAt: NOW, authorities: ["CN=a"] };
+    const [one, two, three] = [seal("k1", 1), seal("k1", 2), seal("k2", 3)];
+    const { id } = await store.addEndpoint({
+      authentication,
+      sealedAuthentication: one,
+      tls,
+      sealedTls: two,
+    });
+    const found = async () => {
+      const endpoint = await (await store.another()).read(findEndpoint, id);
+      return [
+        endpoint?.authentication,
+        endpoint?.sealedAuthentication,
+        endpoint?.tls,
+        endpoint?.sealedTls,
+        endpoint?.headerNames,
+      ];
+    };
+    const edit = (change: EndpointEdit) =>
+      store.write(editEndpoint, id, change, { now: NOW, audit: audit() });
+    assertEquals(await found(), [authentication, one, tls, two, ["x-one"]]);
+    await edit({ description: "another" });
+    assertEquals(await found(), [authentication, one, tls, two, ["x-one"]]);
+    await edit({ authentication: { shown: { type: "bearer" }, sealed: three } });
+    assertEquals(await found(), [{ type: "bearer" }, three, tls, two, ["x-one"]]);
+    assertEquals((await store.read(countSealed, SEALED_COLUMNS))["k2"], 1);
+    await edit({ tls: null });
+    assertEquals(await found(), [{ type: "bearer" }, three, undefined, undefined, ["x-one"]]);
+    await edit({ authentication: null, tls: { shown: tls, sealed: one } });
+    assertEquals(await found(), [undefined, undefined, tls, one, ["x-one"]]);
   },
 
   "an encrypted value is replaced, unless another one has replaced it": async (store) => {

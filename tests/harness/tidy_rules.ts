@@ -113,7 +113,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "base/",
   ],
   "webhooks/api": [
-    "net/tls_files.ts",
+    "net/pem.ts",
     "rest/mod.ts",
     "webhooks/deliveries/",
     "webhooks/store/",

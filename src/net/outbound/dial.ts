@@ -37,12 +37,24 @@ export interface DialOptions {
   readonly lookup?: Lookup | undefined;
 }
 
+/** The side of TLS that a user sets for some connections, in PEM. */
+export interface TlsIdentity {
+  /** Differs for identities that differ. */
+  readonly id: string;
+  /** The client certificate, with its key. */
+  readonly certificate?: string | undefined;
+  readonly key?: string | undefined;
+  /** The only authorities that are trusted; those of the options and of the platform when absent. */
+  readonly authorities?: readonly string[] | undefined;
+}
+
 /** The server that a connection leads to. */
 export interface DialTarget {
   /** A name, or an address without brackets. */
   readonly host: string;
   readonly port: number;
   readonly isTls: boolean;
+  readonly identity?: TlsIdentity | undefined;
 }
 
 /** The host and port of a URL. */
@@ -180,22 +192,25 @@ export class Dialler {
       readonly pending: PendingConnection;
     },
   ): Promise<TLSSocket> {
-    const { authorities } = this.#options;
-    const { host } = target;
+    const { host, identity } = target;
+    const own = identity?.authorities;
+    const authorities = own === undefined ? this.#options.authorities : undefined;
     // With both sets in one list the platform's would be parsed for each connection, for some 50 ms.
-    const isOwn = this.#ownHosts.has(host);
-    const [first, other] = isOwn ? [authorities, undefined] : [undefined, authorities];
+    const isOwn = own === undefined && this.#ownHosts.has(host);
+    const [first, other] = isOwn ? [authorities, undefined] : [own, authorities];
     try {
-      return await handshake(socket, { host, pending, authorities: first });
+      return await handshake(socket, { host, pending, identity, authorities: first });
     } catch (error) {
       const explained = (reason: unknown) => this.#explained(reason, target, { addresses, pending });
       if (!isUntrusted(error) || authorities === undefined || authorities.length === 0) {
         throw await explained(error);
       }
       const second = await this.connect(target, addresses, pending);
-      const secured = await handshake(second, { host, pending, authorities: other }).catch(async (reason) => {
-        throw await explained(isUntrusted(reason) ? error : reason);
-      });
+      const secured = await handshake(second, { host, pending, identity, authorities: other }).catch(
+        async (reason) => {
+          throw await explained(isUntrusted(reason) ? error : reason);
+        },
+      );
       if (this.#ownHosts.size >= MAX_OWN_HOSTS) this.#ownHosts.clear();
       if (isOwn) this.#ownHosts.delete(host);
       else this.#ownHosts.add(host);
@@ -279,15 +294,18 @@ async function platformLookup(name: string): Promise<readonly string[]> {
   return (await lookUp(name, { all: true, verbatim: true })).map(({ address }) => address);
 }
 
-async function handshake(
-  socket: Socket,
-  { host, pending, authorities }: {
-    readonly host: string;
-    readonly pending: PendingConnection;
-    readonly authorities: readonly string[] | undefined;
-  },
-): Promise<TLSSocket> {
-  const secured = startTls(socket, { host, pending, authorities, isVerified: true });
+/** The options of TLS over a connection. */
+interface HandshakeOptions {
+  readonly host: string;
+  readonly pending: PendingConnection;
+  readonly identity?: TlsIdentity | undefined;
+  /** Those of the platform when absent. */
+  readonly authorities?: readonly string[] | undefined;
+}
+
+async function handshake(socket: Socket, options: HandshakeOptions): Promise<TLSSocket> {
+  const { pending } = options;
+  const secured = startTls(socket, { ...options, isVerified: true });
   await pending.wait(once(secured, "secureConnect", tlsError), "the TLS handshake was not done");
   if (secured.authorized) return secured;
   secured.destroy();
@@ -296,18 +314,15 @@ async function handshake(
 
 function startTls(
   socket: Socket,
-  { host, pending, authorities, isVerified }: {
-    readonly host: string;
-    readonly pending: PendingConnection;
-    readonly authorities?: readonly string[] | undefined;
-    readonly isVerified: boolean;
-  },
+  { host, pending, identity, authorities, isVerified }: HandshakeOptions & { readonly isVerified: boolean },
 ): TLSSocket {
+  const { certificate: cert, key } = identity ?? {};
   const secured = connectTls({
     socket,
     host,
     ...(isIP(host) === 0 ? { servername: host.replace(/\.$/, "") } : {}),
     ...(authorities === undefined ? {} : { ca: [...authorities] }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key }),
     ALPNProtocols: ["http/1.1"],
     minVersion: "TLSv1.2",
     rejectUnauthorized: isVerified,

@@ -71,7 +71,19 @@ export function connectError(error: unknown, address: string): SendError {
 /** The error for a handshake that failed. */
 export function tlsError(error: unknown): SendError {
   const code = codeOf(error);
-  return new SendError("tls", certificateState(code) ?? "the TLS handshake failed", { code });
+  const state = certificateState(code) ?? refusedCertificate(error) ?? "the TLS handshake failed";
+  return new SendError("tls", state, { code });
+}
+
+/** Alerts of servers about the certificate of the client. */
+const CERTIFICATE_ALERT = /received fatal alert: (?:\w*Certificate\w*|UnknownCA|AccessDenied)/i;
+
+/** The problem of the client certificate that a server reports; with TLS 1.3 only after the handshake. */
+function refusedCertificate(error: unknown): string | undefined {
+  const alert = error instanceof Error ? CERTIFICATE_ALERT.exec(error.message)?.[0] : undefined;
+  if (alert === undefined) return undefined;
+  const isRequired = /CertificateRequired|NoCertificate/.test(alert);
+  return `the receiver ${isRequired ? "requires a" : "rejected the"} client certificate`;
 }
 
 /** The error for a certificate outside its dates at `now`; nothing within them. */
@@ -83,6 +95,7 @@ export function outdatedError(...given: Parameters<typeof outdatedState>): SendE
 /** The error for a connection that ended before the head of a response. */
 export function responseError(error: unknown): SendError {
   if (error instanceof SendError) return error;
+  if (refusedCertificate(error) !== undefined) return tlsError(error);
   return new SendError("reset", "the connection closed before a response arrived", { code: codeOf(error) });
 }
 

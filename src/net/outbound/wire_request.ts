@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { type DialTarget, targetOf } from "./dial.ts";
+import { type DialTarget, targetOf, type TlsIdentity } from "./dial.ts";
 import { SendError } from "./send_error.ts";
 
 /** The target of a request. */
@@ -42,19 +42,24 @@ const encoder = new TextEncoder();
 /** A body of at most so many bytes is joined to the head. */
 const MAX_JOINED_BYTES = 65_536;
 
-/** The target of a URL. Throws a `SendError`. */
-export function wireTargetOf(text: string): WireTarget {
+/** The target of a URL, whose connections are those of the identity alone. Throws a `SendError`. */
+export function wireTargetOf(text: string, identity?: TlsIdentity): WireTarget {
   const url = URL.parse(text);
   // Credentials in a URL are not sent.
   if (url === null || url.username !== "" || url.password !== "") throw unsendable("invalid_url");
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw new SendError("unsendable", "the URL is neither http nor https");
   }
-  const dial = targetOf(url);
+  const dial = { ...targetOf(url), identity };
   const path = url.pathname + url.search;
   // A parsed URL has this form; that a request could be read as two has to be impossible, not unlikely.
   if (!VISIBLE.test(path) || !VISIBLE.test(url.host)) throw unsendable("invalid_url");
-  return { dial, key: `${dial.isTls} ${dial.port} ${dial.host}`, authority: url.host, path };
+  return {
+    dial,
+    key: `${dial.isTls} ${dial.port} ${dial.host} ${identity?.id ?? ""}`,
+    authority: url.host,
+    path,
+  };
 }
 
 /** The bytes of a request, with its length; the caller cannot change its framing. Throws a `SendError`. */

@@ -1,5 +1,12 @@
 import { wordsOf } from "./api.ts";
 import { button, type Child, element, focusHeading } from "./element.ts";
+import {
+  authenticationFields,
+  authenticationText,
+  tlsFields,
+  tlsText,
+  withCredentials,
+} from "./endpoint_credentials.ts";
 import { factsOf } from "./field_display.ts";
 import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
 import { badge, code, facts, linkTo, moment, note, panel } from "./pieces.ts";
@@ -65,6 +72,8 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
       const templateText = jsonText(endpoint, "template");
       const own = {
         enabled: stateOf(endpoint, now),
+        authentication: authenticationText(endpoint),
+        tls: tlsText(endpoint, now),
         timeoutMs: timeoutMs === undefined ? "WEBHOOK_TIMEOUT" : tookText(timeoutMs),
         rateLimit: rateTextOf(endpoint) || NOTHING,
         standardWebhooks: undefined,
@@ -217,13 +226,17 @@ const endpointForm: RecordForm = {
       events: { required: true },
       enabled: [],
       headers: headers.length === 0 ? [headersField] : [headersField, noHeaders],
+      authentication: authenticationFields(endpoint),
+      tls: tlsFields(endpoint),
       concurrency: { label: "Concurrent attempts" },
       rateLimit: { value: rateTextOf(endpoint) },
       timeoutMs: { label: "Timeout of an attempt in milliseconds" },
     });
   },
-  complete: ({ noHeaders, ...body }) =>
-    noHeaders === true ? { ...body, headers: body["headers"] ?? null } : body,
+  complete: ({ noHeaders, ...sent }, values) => {
+    const body = withCredentials(sent, values);
+    return noHeaders === true ? { ...body, headers: body["headers"] ?? null } : body;
+  },
 };
 
 /** The rate limit of an endpoint, such as `10/second`; empty for none. */

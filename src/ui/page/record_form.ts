@@ -40,6 +40,7 @@ const INPUTS: Readonly<Partial<Record<Field["type"], Pick<RecordField, "kind" | 
   seconds: WHOLE,
   moment: { kind: "moment", parse: momentIn },
   secret: { kind: "secret", parse: (text) => text },
+  pem: { kind: "lines", parse: (text) => text },
   kinds: { parse: wordsIn },
   texts: { parse: (text) => text.trim() === "" ? null : wordsIn(text) },
   rate: { parse: rateIn },

@@ -7,6 +7,7 @@ export {
   ENDPOINT_ROTATION,
   ENDPOINTS,
 } from "../../webhooks/resources/endpoint.ts";
+export { AUTHENTICATION, AUTHENTICATION_PARTS } from "../../webhooks/resources/endpoint_authentication.ts";
 export { EVENT_KEYS, EVENTS, POSTED_EVENT } from "../../webhooks/resources/event.ts";
 export { EXECUTION_DETAILS, EXECUTIONS } from "../../webhooks/resources/execution.ts";
 export { CHALLENGE_TOKEN, TRIGGERS } from "../../webhooks/resources/trigger.ts";

@@ -17,6 +17,7 @@ import {
   ENDPOINTS,
 } from "../resources/endpoint.ts";
 import { changeFields, newFields } from "../resources/field.ts";
+import { credentialSchemas } from "./endpoint_credentials.ts";
 import { bodySchema, innerSchemas, onceSchema, recordSchema } from "./field_schemas.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { listOperation, readOperation, removal } from "./resource_operations.ts";
@@ -30,12 +31,13 @@ const EXAMPLE_TIME = "2026-11-22T02:43:02.047Z";
 /** Schemas of endpoints, by name. */
 export const ENDPOINT_SCHEMAS: SchemaProperties = {
   ...innerSchemas(ENDPOINT_FIELDS),
+  ...credentialSchemas(),
   Endpoint: recordSchema(ENDPOINT_FIELDS),
   NewEndpoint: bodySchema(newFields(ENDPOINT_FIELDS), " for a new endpoint"),
   EndpointChange: bodySchema(changeFields(ENDPOINT_FIELDS)),
   AttemptHour: recordSchema(ATTEMPT_HOUR),
   CheckedStage: objectSchema({
-    stage: textSchema("`filter`, `url`, `resolve`, `address`, `connect`, `tls` or `sample`."),
+    stage: textSchema("`filter`, `url`, `resolve`, `address`, `connect`, `tls`, `token` or `sample`."),
     ok: flagSchema("Whether it succeeded."),
     detail: textSchema("The result, or the reason why the stage failed or was skipped."),
   }),

@@ -1,7 +1,7 @@
 import { timeText, timeTextIf } from "../../base/rfc3339.ts";
 import type { AttemptSums } from "../model/endpoint_health.ts";
 import { newEndpointSecret } from "../model/keys.ts";
-import type { Endpoint, EndpointSecret, Sealed } from "../model/records.ts";
+import type { Endpoint, EndpointEdit, EndpointSecret, Sealed } from "../model/records.ts";
 import { signingSecrets } from "../model/signing_secrets.ts";
 import {
   ATTEMPT_HOUR,
@@ -18,6 +18,7 @@ import * as deliveries from "../store/operations/deliveries.ts";
 import * as endpoints from "../store/operations/endpoints.ts";
 import type { EndpointRecord } from "../store/operations/endpoints.ts";
 import { attemptHours, NO_STATISTICS } from "../store/operations/endpoint_health.ts";
+import { checkCredentials, sentAuthentication, sentTls } from "./endpoint_credentials.ts";
 import { type ENDPOINT_OPERATIONS, MAX_RECOVERED } from "./endpoint_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, invalidField, notFound, refusal } from "./problem.ts";
@@ -64,6 +65,8 @@ async function createEndpoint(call: RoutedCall) {
   const now = call.clock.now();
   const { secret, row } = await newSecret(call, now);
   const headers = await sealedHeaders(sent.headers, call);
+  const authentication = await sentAuthentication(sent.authentication, call) ?? undefined;
+  const tls = await sentTls(sent.tls, call) ?? undefined;
   const endpoint: Endpoint = {
     ...newValues(ENDPOINT_FIELDS, sent),
     id: call.newId(),
@@ -72,8 +75,13 @@ async function createEndpoint(call: RoutedCall) {
     updatedAt: now,
     headerNames: headers?.names ?? [],
     headers: headers?.sealed,
+    authentication: authentication?.shown,
+    sealedAuthentication: authentication?.sealed,
+    tls: tls?.shown,
+    sealedTls: tls?.sealed,
     secrets: [row],
   };
+  checkCredentials(endpoint);
   const details = { url, events: endpoint.events };
   const audit = adminAudit(call, "endpoint.created", `endpoint:${endpoint.id}`, details);
   await call.store.write(endpoints.createEndpoint, endpoint, audit);
@@ -94,7 +102,7 @@ async function listAttempts(call: RoutedCall) {
 
 async function editEndpoint(call: RoutedCall) {
   const { id, store, clock } = call;
-  const { headers, ...sent } = call.fields(CHANGE);
+  const { headers, authentication, tls, ...sent } = call.fields(CHANGE);
   const { url, enabled } = sent;
   const now = clock.now();
   const current = await recordOf(call, now);
@@ -102,7 +110,13 @@ async function editEndpoint(call: RoutedCall) {
   checkForm({ format, template });
   if (url !== undefined) await checkUrl(url, call);
   const isCleared = headers === null || headers?.length === 0;
-  const edit = { ...sent, headers: isCleared ? null : await sealedHeaders(headers, call) };
+  const edit: EndpointEdit = {
+    ...sent,
+    headers: isCleared ? null : await sealedHeaders(headers, call),
+    authentication: await sentAuthentication(authentication, call),
+    tls: await sentTls(tls, call),
+  };
+  checkEdit(current.endpoint, edit);
   const changed = Object.entries(edit).filter(([, value]) => value !== undefined).map(([name]) => name);
   if (changed.length === 0) return jsonAnswer(200, shown(current, now));
   const audit = adminAudit(call, "endpoint.changed", `endpoint:${id}`, {
@@ -181,6 +195,17 @@ async function missedBy({ endpoint, statistics }: EndpointRecord, { store }: Rou
   const failedSince = Math.min(disabledAt, statistics.run.failingSince ?? now);
   const missed = await store.read(deliveries.missedDeliveries, { endpointId, failedSince, until: now });
   return { missed: missed.count, missedSince: timeTextIf(missed.since) };
+}
+
+/** Checks the credentials of the endpoint as it will be. */
+function checkEdit(endpoint: Endpoint, { url, headers, authentication, tls }: EndpointEdit): void {
+  if ([url, headers, authentication, tls].every((part) => part === undefined)) return;
+  checkCredentials({
+    url: url ?? endpoint.url,
+    headerNames: headers === undefined ? endpoint.headerNames : headers?.names ?? [],
+    authentication: authentication === undefined ? endpoint.authentication : authentication?.shown,
+    tls: tls === undefined ? endpoint.tls : tls?.shown,
+  });
 }
 
 /** A body has one form. */

@@ -24,6 +24,7 @@ import {
   MAX_HEADER_VALUE,
   MAX_HEADERS,
   MAX_TEXT_LENGTH,
+  PEM,
   SENDER_HEADERS,
   SIGNED_HEADER,
 } from "./field_schemas.ts";
@@ -118,6 +119,11 @@ const READERS: Readonly<Partial<Record<FieldType, Reader>>> = {
   text: readText,
   url: readText,
   secret: readText,
+  pem(value, place) {
+    const { max = MAX_TEXT_LENGTH } = place.field;
+    if (typeof value === "string" && value.length <= max && new RegExp(PEM).test(value)) return value;
+    throw expected(place, `a text in PEM of at most ${max} characters`);
+  },
   header(value, place) {
     const { max = 1 } = place.field;
     const text = readText(value, { ...place, field: { ...place.field, max: MAX_TEXT_LENGTH } });
@@ -205,6 +211,7 @@ const READERS: Readonly<Partial<Record<FieldType, Reader>>> = {
     return list;
   },
   verification: readObject,
+  credentials: readObject,
   object: readObject,
 };
 
@@ -226,8 +233,8 @@ function readText(value: JsonValue, place: Place): string {
     throw expected(place, `a text of at most ${max} characters`);
   }
   if (CONTROLS.test(value)) throw expected(place, "a text without control characters");
-  if (type !== "text") return value;
   if (pattern !== undefined && !new RegExp(pattern).test(value)) throw expected(place, form);
+  if (type !== "text") return value;
   if (value.length < min) throw expected(place, "a text that is not empty");
   return value;
 }

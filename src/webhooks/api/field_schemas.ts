@@ -15,7 +15,7 @@ import {
 } from "../../base/json_schema.ts";
 import { KIND_TEXT, MAX_KIND_LENGTH } from "../model/event.ts";
 import { MAX_CONDITION_PATHS, MAX_CONDITION_TEXT, MAX_CONDITION_VALUES } from "../model/condition.ts";
-import type { Field, Fields, FieldType } from "../resources/field.ts";
+import { type Field, type Fields, type FieldType, isShown } from "../resources/field.ts";
 
 /** Longest text of a field without its own bound. */
 export const MAX_TEXT_LENGTH = 1_024;
@@ -43,6 +43,9 @@ const KINDS = `^(?:\\*|(?=[^*]{1,${MAX_KIND_LENGTH}}(?:\\.\\*)?$)${KIND_TEXT}(?:
 /** A character that a text in one line may have, and one that is no blank either. */
 const PRINTED = "[^\\u0000-\\u001f\\u007f-\\u009f]";
 const VISIBLE = "[^\\s\\u0000-\\u001f\\u007f-\\u009f]";
+const ANY_SECRET = `^${VISIBLE}(?:${PRINTED}*${VISIBLE})?$`;
+/** A text in PEM has one of these. */
+export const PEM = "-----BEGIN [A-Z0-9 ]+-----";
 const STATIC_HEADER = `^(?!(?:${inAnyCase(SENDER_HEADERS)})$)[!#$%&'*+.^_\`|~0-9A-Za-z-]{1,128}$`;
 const TEMPLATE_PATH = "^(?:any|all|execution\\.event|input(?:[.[].+)?)$";
 const FILTER_PATH = "^[^.\\u0000-\\u001f\\u007f-\\u009f]+(?:\\.[^.\\u0000-\\u001f\\u007f-\\u009f]+)*$";
@@ -81,10 +84,10 @@ const SHAPES: Readonly<Record<FieldType, Shape>> = {
     const others = max === 1 ? "" : `(?:, ?${HEADER_NAME}){0,${max - 1}}`;
     return textSchema(words, { pattern: `^${HEADER_NAME}${others}$` });
   },
-  secret: ({ words, min = 1, max = MAX_TEXT_LENGTH }) => {
-    const pattern = `^${VISIBLE}(?:${PRINTED}*${VISIBLE})?$`;
+  secret: ({ words, min = 1, max = MAX_TEXT_LENGTH, pattern = ANY_SECRET }) => {
     return textSchema(words, { minLength: min, maxLength: max, pattern });
   },
+  pem: ({ words, max }) => textSchema(words, { ...boundsOf("minLength", "maxLength", 0, max), pattern: PEM }),
   choice: ({ words, choices = [] }) => choiceSchema(choices, words),
   flag: ({ words }) => flagSchema(words),
   integer: integerShape,
@@ -124,6 +127,7 @@ const SHAPES: Readonly<Record<FieldType, Shape>> = {
     return listSchema(descriptor, words, boundsOf("minItems", "maxItems", 1, max));
   },
   verification: ({ of = "" }) => schemaOf(of),
+  credentials: ({ of = "" }) => schemaOf(of),
   object: ({ words }) => openSchema(words),
   json: ({ words }) => ({ description: words }),
   texts: ({ words, pattern, max }) => {
@@ -146,6 +150,7 @@ const SENT_SHAPES: Partial<Record<FieldType, Shape>> = {
     return textSchema(words, { ...bounds, pattern: `^${PRINTED}*$` });
   },
   rate: ({ words, fields = {} }) => ({ ...bodySchema(fields), description: words }),
+  credentials: ({ of = "" }) => schemaOf(`New${of}`),
   headers: ({ words }) => ({
     type: "object",
     additionalProperties: {
@@ -218,7 +223,7 @@ function conditionSchema(description: string, pattern: string): JsonSchema {
 
 /** The schema of a record in an answer. */
 export function recordSchema(fields: Fields): JsonSchema {
-  const shown = Object.entries(fields).filter(([, { shown }]) => shown !== "once");
+  const shown = Object.entries(fields).filter(([, field]) => isShown(field));
   const [sometimes, always] = [true, false].map((isOptional) => {
     const chosen = shown.filter(([, { shown }]) => (shown === "sometimes") === isOptional);
     return Object.fromEntries(chosen.map(([name, field]) => [name, SHAPES[field.type](field)]));

@@ -5,7 +5,7 @@ import type { EndpointCheck } from "../deliveries/endpoint_check.ts";
 import type { AuditEntry, Sealed } from "../model/records.ts";
 import type { Workflows } from "../model/workflow.ts";
 import type { AuditAction } from "../resources/audit_entry.ts";
-import type { Field, Fields, Sent } from "../resources/field.ts";
+import { type Field, type Fields, isShown, type Sent } from "../resources/field.ts";
 import type { WebhookStore } from "../store/store.ts";
 import type { TriggerAcceptor } from "./accept_trigger.ts";
 import type { Administrator } from "./administrator.ts";
@@ -83,20 +83,20 @@ export function jsonAnswer(status: number, value: unknown): WebhookAnswer {
   return { status, headers: { "content-type": "application/json" }, body: writeJson(value) };
 }
 
-/** The values of a record that its fields show, never those shown once: times as text, and JSON as it was sent. */
+/** The values of a record that its fields show, without secrets: times as text, and JSON as it was sent. */
 export function shownRecord(
   fields: Fields,
   values: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
-  const shown = Object.entries(fields).filter(([, { shown }]) => shown !== "once");
+  const shown = Object.entries(fields).filter(([, field]) => isShown(field));
   return Object.fromEntries(shown.map(([name, field]) => [name, shownValue(field, values[name])]));
 }
 
 function shownValue({ type, fields = {} }: Field, value: unknown): unknown {
   if (typeof value === "number") return type === "time" ? timeText(value) : value;
   if (typeof value === "string") return KEPT_AS_JSON.includes(type) ? new JsonText(value) : value;
-  if (value === undefined || type !== "record" && type !== "records") return value;
-  if (type === "record") return shownRecord(fields, value as Record<string, unknown>);
+  if (value === undefined || type !== "record" && type !== "records" && type !== "credentials") return value;
+  if (type !== "records") return shownRecord(fields, value as Record<string, unknown>);
   return (value as readonly Record<string, unknown>[]).map((one) => shownRecord(fields, one));
 }
 

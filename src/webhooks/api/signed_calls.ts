@@ -1,5 +1,6 @@
 import { ThrottledLog } from "../../base/throttled_log.ts";
-import { OpenedTexts, type Unsealer } from "../deliveries/request.ts";
+import type { Unsealer } from "../deliveries/credentials.ts";
+import { OpenedTexts } from "../deliveries/request.ts";
 import type { Trigger, TriggerSecret, TriggerVerification } from "../model/records.ts";
 import type { CallHeaders } from "../model/signature_header.ts";
 import { weaknessOf } from "../model/signed_delivery.ts";

@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
-import { certificatesIn } from "../../net/tls_files.ts";
+import { certificatesIn } from "../../net/pem.ts";
 import { Client, type Fetch } from "../../rest/mod.ts";
 
 interface SnsPagesOptions {

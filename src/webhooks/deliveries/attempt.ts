@@ -10,7 +10,8 @@ import { deliveryFailedEvent } from "../model/endpoint_events.ts";
 import { finishAttempt, type FinishedAttempt } from "../store/operations/delivery_claims.ts";
 import type { ClaimedDelivery, WebhookStore } from "../store/store.ts";
 import type { AttemptReport } from "./metrics.ts";
-import { deliveryRequest, keptHeaders, type Unsealer } from "./request.ts";
+import type { Unsealer } from "./credentials.ts";
+import { deliveryRequest, keptHeaders } from "./request.ts";
 import type { DeliverySender, OutgoingDelivery, SendResult } from "./sender.ts";
 
 /** The steps of an attempt at which a process may end. */

@@ -1,7 +1,9 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { errorText } from "../../base/error_text.ts";
-import { deliveryRequest, type Unsealer } from "./request.ts";
+import type { AccessTokens } from "./access_tokens.ts";
+import { openCredentials, type Unsealer } from "./credentials.ts";
+import { deliveryRequest } from "./request.ts";
 import { eventBody } from "../model/event.ts";
 import { type ComparedEvent, subscriptionMismatch } from "../model/event_filter.ts";
 import { Dialler, type DialOptions, type DialTarget, targetOf } from "../../net/outbound/dial.ts";
@@ -24,6 +26,7 @@ export const CHECK_KIND = "weir.endpoint.check";
 /** Options of a dry run. */
 export interface EndpointCheckOptions extends DialOptions {
   readonly sender: DeliverySender;
+  readonly tokens: Pick<AccessTokens, "get">;
   readonly secretBox: Unsealer;
   readonly version: string;
   readonly timeoutMs: number;
@@ -113,14 +116,39 @@ function stagesOf(endpoint: Endpoint, dialler: Dialler, options: EndpointCheckOp
     }],
     ["tls", async () => {
       if (!target.isTls || socket === undefined) return "none: the URL is http";
-      return certificateText(await dialler.secure(target, { socket, addresses, pending }));
+      const { identity } = await openCredentials(endpoint, options.secretBox);
+      return certificateText(await dialler.secure({ ...target, identity }, { socket, addresses, pending }));
     }],
+    ...tokenStages(endpoint, options),
     ["sample", async () => {
       // A receiver may serve one connection at a time.
       await dialler.close();
       return await sendSample(endpoint, options);
     }],
   ];
+}
+
+/** Requests the access token of an endpoint; absent where it needs none. */
+function tokenStages(
+  endpoint: Endpoint,
+  { tokens, secretBox, clock, timeoutMs }: EndpointCheckOptions,
+): readonly Stage[] {
+  if (endpoint.authentication?.type !== "oauth2") return [];
+  return [["token", async () => {
+    const { grant } = await openCredentials(endpoint, secretBox);
+    if (grant === undefined) return "none";
+    const limit = new AbortController();
+    const cancel = clock.after(
+      endpoint.timeoutMs ?? timeoutMs,
+      () => limit.abort(new Error("no access token in time")),
+    );
+    try {
+      const { expiresAt } = await tokens.get(grant, limit.signal);
+      return `an access token for ${Math.round((expiresAt - clock.elapsed()) / 1_000)} s`;
+    } finally {
+      cancel();
+    }
+  }]];
 }
 
 function certificateText(socket: TLSSocket): string {

@@ -3,12 +3,8 @@ import type { Sealed } from "../model/records.ts";
 import { signature, standardWebhooksHeaders } from "../model/signature.ts";
 import { signingSecrets } from "../model/signing_secrets.ts";
 import type { ClaimedDelivery } from "../store/store.ts";
+import { openCredentials, type Unsealer } from "./credentials.ts";
 import type { OutgoingDelivery } from "./sender.ts";
-
-/** Opens what was sealed. */
-export interface Unsealer {
-  unseal(sealed: Sealed): Promise<string>;
-}
 
 /** Options of `deliveryRequest`. */
 interface DeliveryRequestOptions {
@@ -29,9 +25,10 @@ export async function deliveryRequest(
 ): Promise<OutgoingDelivery> {
   const [signing, ...others] = signingSecrets(endpoint, now);
   if (signing === undefined) throw new Error("Cannot sign: the endpoint has no secret");
-  const [secret, headers, ...opened] = await Promise.all([
+  const [secret, headers, { authorization, ...credentials }, ...opened] = await Promise.all([
     secretBox.unseal(signing.sealed),
     endpoint.headers === undefined ? "{}" : secretBox.unseal(endpoint.headers),
+    openCredentials(endpoint, secretBox),
     // Where its key is missing, which is reported, the delivery leaves with the first signature.
     ...others.map(({ sealed }) => secretBox.unseal(sealed).catch(() => undefined)),
   ]);
@@ -53,6 +50,7 @@ export async function deliveryRequest(
     url: endpoint.url,
     headers: {
       ...JSON.parse(headers),
+      ...(authorization === undefined ? {} : { authorization }),
       "content-type": form === undefined ? "application/json" : CONTENT_TYPES[form],
       "user-agent": `Weir/${version}`,
       "x-svc-event": delivery.event,
@@ -64,6 +62,7 @@ export async function deliveryRequest(
     },
     body,
     timeoutMs: endpoint.timeoutMs ?? timeoutMs,
+    ...credentials,
   };
 }
 

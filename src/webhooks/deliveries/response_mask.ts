@@ -5,11 +5,13 @@ const SCHEME = /^(?:Basic|Bearer|Digest|Token|ApiKey)\s+/i;
 /** Shorter texts are masked as whole words only: they also occur inside other text. */
 const MIN_INNER_LENGTH = 4;
 const MIN_BASE64_LENGTH = 5;
-/** Of `\u0000`. */
-const MAX_ESCAPE_LENGTH = 6;
+/** Of a character of two units, such as `\ud83d\ude00`. */
+const MAX_ESCAPE_LENGTH = 12;
 const MASK = "***";
 /** Most comparisons, which a receiver could otherwise cause in any number; text that needs more is masked whole. */
 const MAX_STEPS = 500_000;
+
+const encoder = new TextEncoder();
 
 /** The comparisons that are left. */
 interface Budget {
@@ -26,15 +28,16 @@ export interface ResponseText {
 /** The ways in which each character of a text may be written: plain first. */
 type Form = readonly (readonly [plain: string, ...escapes: readonly string[]])[];
 
-/** Masks what a receiver repeats of the endpoint's own headers, plain, escaped or encoded. */
+/** Masks what a receiver repeats of the endpoint's own headers and other secrets, plain, escaped or encoded. */
 export function maskResponse(
   { text, isCut }: ResponseText,
   headers: Readonly<Record<string, string>>,
+  secrets: readonly string[] = [],
 ): string {
   if (text === "") return text;
   const own = Object.entries(headers).filter(([name]) => !OPEN_HEADERS.test(name));
   const parts = own.flatMap(([, value]) => partsOf(value.replace(SCHEME, "")));
-  const texts = new Set(parts.flatMap((part) => [part, ...base64FormsOf(part)]));
+  const texts = new Set([...parts, ...secrets].flatMap((part) => [part, ...base64FormsOf(part)]));
   texts.delete("");
   // The longest first: one text may contain another.
   const forms = [...texts].sort((a, b) => b.length - a.length).map((one) => [...one].map(waysOf));
@@ -121,7 +124,7 @@ function nextPlaces(
   if (budget.steps <= 0) return [];
   const next = new Set<number>();
   for (const place of places) {
-    if (text[place] === plain) next.add(place + 1);
+    if (text.startsWith(plain, place)) next.add(place + plain.length);
     for (const escape of escapes) {
       const end = place + escape.length;
       if (text.slice(place, end).toLowerCase() === escape) next.add(end);
@@ -130,11 +133,16 @@ function nextPlaces(
   return [...next];
 }
 
-/** The ways to write a visible ASCII character: plain, and escaped for JSON or a URL, in lower case. */
+/** The ways to write a character: plain, and escaped for JSON or a URL, in lower case. */
 function waysOf(character: string): Form[number] {
-  const hex = character.charCodeAt(0).toString(16);
-  const escapes = [`\\u${hex.padStart(4, "0")}`, `%${hex.padStart(2, "0")}`];
-  return isAlphanumeric(character) ? [character, ...escapes] : [character, `\\${character}`, ...escapes];
+  const units = character.split("").map((unit) => unit.charCodeAt(0).toString(16));
+  const bytes = [...encoder.encode(character)].map((byte) => byte.toString(16));
+  const escapes = [
+    units.map((hex) => `\\u${hex.padStart(4, "0")}`).join(""),
+    bytes.map((hex) => `%${hex.padStart(2, "0")}`).join(""),
+  ];
+  const isPlain = isAlphanumeric(character) || bytes.length > 1;
+  return isPlain ? [character, ...escapes] : [character, `\\${character}`, ...escapes];
 }
 
 function isAlphanumeric(character: string | undefined): boolean {
@@ -142,7 +150,9 @@ function isAlphanumeric(character: string | undefined): boolean {
 }
 
 /** The text alone in base64, and the characters that it always has inside a longer text, at each of three offsets. */
-function base64FormsOf(part: string): readonly string[] {
+function base64FormsOf(text: string): readonly string[] {
+  // One character for each byte.
+  const part = String.fromCharCode(...encoder.encode(text));
   const inner = [0, 1, 2].map((offset) => {
     const bits = 8 * (offset + part.length);
     return btoa("\0".repeat(offset) + part).slice(Math.ceil(8 * offset / 6), Math.floor(bits / 6));

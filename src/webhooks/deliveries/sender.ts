@@ -3,13 +3,14 @@ import type { Clock } from "../../base/clock.ts";
 import { parseHttpDate } from "../../base/http_date.ts";
 import { GuardedClient, type OutboundCall } from "../../net/outbound/client.ts";
 import type { ResponseListener } from "../../net/outbound/connection.ts";
-import type { DialOptions } from "../../net/outbound/dial.ts";
+import type { DialOptions, TlsIdentity } from "../../net/outbound/dial.ts";
 import { charsetOf } from "../../base/body_text.ts";
 import { beginningOf, codingsOf } from "../../net/outbound/response_body.ts";
 import { FRAMING, headerText, type ResponseHead } from "../../net/outbound/response_head.ts";
 import { SendError } from "../../net/outbound/send_error.ts";
 import { type WireTarget, wireTargetOf } from "../../net/outbound/wire_request.ts";
 import type { AttemptErrorKind } from "../model/records.ts";
+import type { VersionedGrant } from "./access_tokens.ts";
 import { maskResponse, type ResponseText } from "./response_mask.ts";
 
 /** The request of one attempt. */
@@ -18,6 +19,12 @@ export interface OutgoingDelivery {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
   readonly timeoutMs: number;
+  /** The client certificate, and the authorities of the receiver. */
+  readonly identity?: TlsIdentity | undefined;
+  /** Required if `authorization` is an access token. */
+  readonly grant?: VersionedGrant | undefined;
+  /** Secrets that a response may repeat in addition to the headers. */
+  readonly secrets?: readonly string[] | undefined;
 }
 
 /** The result of an attempt; a status from 200 to 299 without `errorKind` acknowledges it. */
@@ -54,15 +61,16 @@ export function createSender(options: SenderOptions): DeliverySender & { close()
   const { clock } = options;
   // Receivers know a repeated delivery by its UUID.
   const client = new GuardedClient({ ...options, isPlainInsideOnly: true, isReusing: true });
-  /** By URL: an endpoint has the same one every time. */
+  /** By URL and identity: an endpoint has the same ones every time. */
   const targets = new Map<string, WireTarget>();
 
-  function targetAt(url: string): WireTarget {
-    const known = targets.get(url);
+  function targetOf({ url, identity }: OutgoingDelivery): WireTarget {
+    const name = identity === undefined ? url : `${identity.id} ${url}`;
+    const known = targets.get(name);
     if (known !== undefined) return known;
-    const target = wireTargetOf(url);
+    const target = wireTargetOf(url, identity);
     if (targets.size >= MAX_TARGETS) targets.clear();
-    targets.set(url, target);
+    targets.set(name, target);
     return target;
   }
 
@@ -72,7 +80,7 @@ export function createSender(options: SenderOptions): DeliverySender & { close()
       const exchange = new Exchange(delivery, clock);
       try {
         const headers = Object.entries(delivery.headers);
-        const request = { target: targetAt(delivery.url), method: "POST", headers, body: delivery.body };
+        const request = { target: targetOf(delivery), method: "POST", headers, body: delivery.body };
         return await exchange.result(client.send(request, exchange), signal);
       } catch (error) {
         if (error instanceof SendError) return failureOf(error);
@@ -83,7 +91,8 @@ export function createSender(options: SenderOptions): DeliverySender & { close()
   };
 }
 
-const INTERRUPTED: SendResult = {
+/** The result of an attempt that was aborted before its response. */
+export const INTERRUPTED: SendResult = {
   errorKind: "interrupted",
   error: "interrupted before the response arrived",
 };
@@ -161,7 +170,7 @@ class Exchange implements ResponseListener {
   async #result(head: ResponseHead, isCut: boolean): Promise<SendResult> {
     const result = { ...resultOf(head, this.#clock), ...dateOf(head, this.#clock) };
     const text = await keptText(head, { pieces: this.#pieces, isCut });
-    return { ...result, response: maskResponse(text, this.#delivery.headers) };
+    return { ...result, response: maskResponse(text, this.#delivery.headers, this.#delivery.secrets) };
   }
 }
 

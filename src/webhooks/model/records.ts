@@ -1,5 +1,6 @@
 import type { ATTEMPT_FIELDS, DELIVERY_FIELDS, STORED_DELIVERY } from "../resources/delivery.ts";
 import type { ENDPOINT_FIELDS } from "../resources/endpoint.ts";
+import type { AUTHENTICATION, ENDPOINT_TLS } from "../resources/endpoint_authentication.ts";
 import type { EVENT_KEY_FIELDS } from "../resources/event.ts";
 import type { EXECUTION_FIELDS, STEP_FIELDS, STORED_EXECUTION } from "../resources/execution.ts";
 import type { Edited, Shown, Stored } from "../resources/field.ts";
@@ -35,6 +36,18 @@ export interface EndpointSecret {
   readonly activeAt: number;
 }
 
+/** The authentication of deliveries to a receiver, without secrets. */
+export type EndpointAuthentication = Shown<typeof AUTHENTICATION>;
+
+/** The client certificate of deliveries and the authorities of the receiver, as answers show them. */
+export type EndpointTls = Shown<typeof ENDPOINT_TLS>;
+
+/** Credentials as they are stored: what answers show, and all of them, a JSON object. */
+export interface Credentials<T> {
+  readonly shown: T;
+  readonly sealed: Sealed;
+}
+
 /** A receiver of events. */
 export interface Endpoint extends Stored<typeof ENDPOINT_FIELDS> {
   readonly id: string;
@@ -44,6 +57,12 @@ export interface Endpoint extends Stored<typeof ENDPOINT_FIELDS> {
   readonly headerNames: readonly string[];
   /** Their values, a JSON object by name; absent for none. */
   readonly headers?: Sealed | undefined;
+  readonly authentication?: EndpointAuthentication | undefined;
+  /** With its secrets, an `OpenedAuthentication`; absent without authentication. */
+  readonly sealedAuthentication?: Sealed | undefined;
+  readonly tls?: EndpointTls | undefined;
+  /** With its texts in PEM, an `OpenedTls`; absent without them. */
+  readonly sealedTls?: Sealed | undefined;
   /** Newest first. */
   readonly secrets: readonly EndpointSecret[];
   /** Absent while it is enabled, and where an older release has disabled it. */
@@ -218,6 +237,8 @@ export interface AuditEntry {
 /** A change of an endpoint; `null` removes a value. */
 export interface EndpointEdit extends Edited<typeof ENDPOINT_FIELDS> {
   readonly headers?: { readonly names: readonly string[]; readonly sealed: Sealed } | null | undefined;
+  readonly authentication?: Credentials<EndpointAuthentication> | null | undefined;
+  readonly tls?: Credentials<EndpointTls> | null | undefined;
 }
 
 /** A change of a trigger; `null` removes a value. */

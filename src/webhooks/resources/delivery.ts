@@ -31,6 +31,8 @@ export const ATTEMPT_FIELDS = {
       "blocked_address",
       // The request could not be created, for example because its secret cannot be decrypted.
       "unsendable",
+      // No access token for the receiver.
+      "token",
       "interrupted",
     ],
     words: "The kind of the error.",

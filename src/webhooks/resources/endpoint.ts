@@ -1,3 +1,4 @@
+import { AUTHENTICATION, ENDPOINT_TLS } from "./endpoint_authentication.ts";
 import { CREATED, type Fields, ID, RATE_UNITS, type Resource, UPDATED } from "./field.ts";
 
 /** Most signing secrets of an endpoint. */
@@ -117,6 +118,30 @@ export const ENDPOINT_FIELDS = {
     flag: "header",
     clear: ["no-headers", "remove all static headers"],
     label: "Headers",
+  },
+  authentication: {
+    type: "credentials",
+    words:
+      "How deliveries authenticate to the receiver, in the header `Authorization`; none if absent. A change replaces all of it. Weir encrypts the secrets and never returns them.",
+    fields: AUTHENTICATION,
+    of: "EndpointAuthentication",
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    clear: ["no-auth", "remove the authentication"],
+    label: "Authentication",
+  },
+  tls: {
+    type: "credentials",
+    words:
+      "The client certificate of deliveries, and the authorities of the receiver; none if absent. A change replaces all of it. Weir encrypts it and never returns the key.",
+    fields: ENDPOINT_TLS,
+    of: "EndpointTls",
+    set: "always",
+    isNullable: true,
+    shown: "sometimes",
+    clear: ["no-tls", "remove the client certificate and the authorities"],
+    label: "Client certificate",
   },
   concurrency: {
     type: "integer",

@@ -1,13 +1,14 @@
 import type { JsonObject } from "../../base/exact_json.ts";
 
-type TextType = "text" | "url" | "header" | "secret" | "choice" | "id" | "kind" | KeptAsJson;
+type TextType = "text" | "url" | "header" | "secret" | "pem" | "choice" | "id" | "kind" | KeptAsJson;
 /** Values that records keep as JSON. */
 type KeptAsJson = "filter" | "condition" | "template" | "limit" | "json";
 /** People write `milliseconds`, `seconds` and `delay` as durations, and `moment` as a time or a duration before now. */
 type NumberType = "integer" | "share" | "milliseconds" | "seconds" | "delay" | "time" | "moment";
 /** `kinds` are kinds of events, prefixes and `*`. */
 type ListType = "kinds" | "texts";
-type ObjectType = "object" | "verification";
+/** `credentials` have parts that are kept encrypted and never shown. */
+type ObjectType = "object" | "verification" | "credentials";
 
 /** The kind of a field's value, which decides on its check, its schema and its input. */
 export type FieldType =
@@ -51,8 +52,8 @@ export interface Field {
   /** Of a new record that does not set it. */
   readonly default?: string | number | boolean | readonly string[];
 
-  /** The answers that have it: `always` when not set, `sometimes` if it may be absent, `once` only by the call that creates it. */
-  readonly shown?: "always" | "sometimes" | "once";
+  /** The answers that have it: `always` when not set, `sometimes` if it may be absent, `once` only by the call that creates it, or `never`. */
+  readonly shown?: "always" | "sometimes" | "once" | "never";
 
   /** The flag of the command line, when it is not the name in words with dashes, and its value, when not that of its type. */
   readonly flag?: string;
@@ -118,6 +119,11 @@ export type Sent<F extends Fields> =
       | undefined;
   };
 
+/** Returns whether answers to other calls than the one that creates a record may have a field. */
+export function isShown({ shown }: Field): boolean {
+  return shown !== "once" && shown !== "never";
+}
+
 /** The fields of a new record. */
 type NewFields<F extends Fields> = {
   readonly [Name in keyof F as F[Name] extends { set: string } ? Name : never]: F[Name];
@@ -128,11 +134,12 @@ type ChangeFields<F extends Fields> = {
   readonly [Name in keyof F as F[Name] extends { set: "always" } ? Name : never]: Omit<F[Name], "isRequired">;
 };
 
+type KeptApart = "headers" | "verification" | "credentials";
+
 /** The fields of records that can be set, but for those that are kept in another form. */
 type Kept<F extends Fields> = {
   readonly [
-    Name in keyof F as F[Name] extends { set: string; type: Exclude<FieldType, "headers" | "verification"> }
-      ? Name
+    Name in keyof F as F[Name] extends { set: string; type: Exclude<FieldType, KeptApart> } ? Name
       : never
   ]: F[Name];
 };
@@ -147,9 +154,10 @@ export type Stored<F extends Fields> =
 
 /** The values that answers show, as records keep them. */
 export type Shown<F extends Fields> =
-  & { readonly [Name in keyof F as F[Name] extends Rare ? never : Name]: ValueOf<F[Name]> }
+  & { readonly [Name in keyof F as F[Name] extends Rare | Secret ? never : Name]: ValueOf<F[Name]> }
   & { readonly [Name in keyof F as F[Name] extends Rare ? Name : never]?: ValueOf<F[Name]> | undefined };
 type Rare = { readonly shown: "sometimes" };
+type Secret = { readonly shown: "once" | "never" };
 
 /** Changed values of a record: `undefined` leaves a value as it is. */
 export type Edited<F extends Fields> = {

@@ -3,7 +3,9 @@ import { readAuthorities } from "../../net/tls_files.ts";
 import { Cidrs } from "../../net/outbound/address_ranges.ts";
 import { createGuardedFetch } from "../../net/outbound/fetch.ts";
 import type { SecretBox } from "../secrets/secret_box.ts";
+import { AccessTokens } from "../deliveries/access_tokens.ts";
 import { createSender } from "../deliveries/sender.ts";
+import { withAccessTokens } from "../deliveries/token_sender.ts";
 import { createEndpointCheck } from "../deliveries/endpoint_check.ts";
 import { urlProblem } from "../../net/outbound/url_problem.ts";
 import type { WebhookOptions } from "./message.ts";
@@ -32,7 +34,10 @@ export async function createOutboundClients(
   const authorities = caFile === undefined ? undefined : await readAuthorities("WEBHOOK_CA_FILE", caFile);
   const proxy = options.proxy === undefined ? undefined : new URL(options.proxy);
   const dial = { allow, connectTimeoutMs, authorities, proxy, clock };
-  const sender = createSender({ ...dial, userAgent, clock: storeClock });
+  const tokenFetch = createGuardedFetch({ ...dial, userAgent, isPlainInsideOnly: true });
+  const tokens = new AccessTokens({ fetch: tokenFetch, clock });
+  const plainSender = createSender({ ...dial, userAgent, clock: storeClock });
+  const sender = withAccessTokens(plainSender, tokens, clock);
   const fetch = createGuardedFetch({ ...dial, allow: new Cidrs(options.workflowAllowCidrs), userAgent });
   const providerFetch = createGuardedFetch({ ...dial, userAgent });
   const lookups = { clock, lookupTimeoutMs: connectTimeoutMs, isProxied: proxy !== undefined };
@@ -40,9 +45,13 @@ export async function createOutboundClients(
     sender,
     fetch,
     providerFetch,
-    check: createEndpointCheck({ ...dial, sender, secretBox, newId, timeoutMs, version }),
+    check: createEndpointCheck({ ...dial, sender, tokens, secretBox, newId, timeoutMs, version }),
     /** Why an endpoint may not have this URL; nothing when it may. */
     urlProblem: (url: string) => urlProblem(url, allow, lookups),
-    close: async () => void await Promise.all([sender.close(), fetch.close(), providerFetch.close()]),
+    close: async () => {
+      tokens.close();
+      const clients = [plainSender, tokenFetch, fetch, providerFetch];
+      await Promise.all(clients.map((client) => client.close()));
+    },
   };
 }

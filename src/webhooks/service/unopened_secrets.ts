@@ -27,7 +27,8 @@ const MAX_KEYS = 3;
 /** A rotation without `activeIn` leaves the old secret in force for a day. */
 const ADVICE = "add it to WEBHOOK_ENCRYPTION_KEY and restart";
 const ENDPOINT_ADVICE =
-  "give the endpoints other secrets (weir endpoints rotate ID --active-in 0) and set their headers again";
+  "give the endpoints other secrets (weir endpoints rotate ID --active-in 0) and set their headers, " +
+  "authentication and certificates again";
 const TRIGGER_ADVICE = "give the triggers their secrets again (weir triggers rotate ID --secret-file FILE)";
 
 /**
@@ -125,11 +126,12 @@ function secretsOf({ secrets = [] }: Trigger): readonly Sealed[] {
 
 /** Secrets that deliveries have to read; a secret that was replaced is not part of it. */
 function neededOf(endpoint: Endpoint, now: number): readonly Sealed[] {
-  const { secrets, headers } = endpoint;
+  const { secrets, headers, sealedAuthentication, sealedTls } = endpoint;
   const signing = signingSecrets(endpoint, now);
   const active = secrets.findIndex((secret) => secret === signing[0]);
   const needed = secrets.filter((secret, index) => index <= active || signing.includes(secret));
-  return [...needed.map(({ sealed }) => sealed), ...headers === undefined ? [] : [headers]];
+  const others = [headers, sealedAuthentication, sealedTls].filter((sealed) => sealed !== undefined);
+  return [...needed.map(({ sealed }) => sealed), ...others];
 }
 
 function noteOf(

@@ -97,9 +97,12 @@ const READERS: Readonly<Record<Kind, (row: Row, column: string) => unknown>> = {
   bytes,
 };
 
+const ENDPOINT_SEALED = ["headers", "authentication", "tls"]
+  .flatMap((name) => [`${name}_key_id`, `${name}_bytes`]);
+
 /** The record tables; headers, secrets and keys of endpoints and triggers are added by their own files. */
 export const RECORDS = {
-  endpoints: new RecordTable<Endpoint>("endpoint", ["headers_key_id", "headers_bytes", "rate_state"], {
+  endpoints: new RecordTable<Endpoint>("endpoint", [...ENDPOINT_SEALED, "rate_state"], {
     data_filter: "filter",
   }),
   secrets: new RecordTable<EndpointSecret>("endpoint_secret", ["endpoint_id", "key_id", "bytes"]),

@@ -14,6 +14,8 @@ export interface SealedColumns {
 export const SEALED_COLUMNS: readonly SealedColumns[] = [
   { table: "endpoint_secret", keyId: "key_id", bytes: "bytes" },
   { table: "endpoint", keyId: "headers_key_id", bytes: "headers_bytes" },
+  { table: "endpoint", keyId: "authentication_key_id", bytes: "authentication_bytes" },
+  { table: "endpoint", keyId: "tls_key_id", bytes: "tls_bytes" },
   { table: "trigger_secret", keyId: "key_id", bytes: "bytes" },
 ];
 

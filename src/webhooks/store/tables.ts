@@ -45,6 +45,13 @@ export const TABLES: Readonly<Record<string, Table>> = {
       // Of its bucket; with the time of its next attempt if it is empty.
       rate_state: { type: "text?", since: 5 },
       rate_next_at: { type: "number?", since: 5 },
+      // Without secrets; the encrypted columns have all of it.
+      authentication: { type: "json?", since: 5 },
+      authentication_key_id: { type: "text?", since: 5 },
+      authentication_bytes: { type: "bytes?", since: 5 },
+      tls: { type: "json?", since: 5 },
+      tls_key_id: { type: "text?", since: 5 },
+      tls_bytes: { type: "bytes?", since: 5 },
     },
   },
   // The failures of an endpoint since its last success; no row for none. Apart from the endpoint, which claims lock.

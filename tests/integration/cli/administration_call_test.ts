@@ -41,6 +41,11 @@ const CALLS: Readonly<Record<string, string>> = {
     'POST /endpoints {"url":"https://shop.example/","template":{"a":"{{ event }}","n":1.10}}',
   [`endpoints edit ${ID} --no-template --format cloudevents`]:
     `PATCH /endpoints/${ID} {"format":"cloudevents","template":null}`,
+  "endpoints add https://shop.example/ --auth oauth2 --auth-token-url https://login.example/ --auth-client-id weir \
+    --auth-scope 'a b' --auth-audience hooks --auth-credentials-in body":
+    'POST /endpoints {"url":"https://shop.example/","authentication":{"type":"oauth2",' +
+    '"tokenUrl":"https://login.example/","clientId":"weir","scope":"a b","audience":"hooks","credentialsIn":"body"}}',
+  [`endpoints edit ${ID} --no-auth --no-tls`]: `PATCH /endpoints/${ID} {"authentication":null,"tls":null}`,
   [`endpoints check ${ID} --event order.paid --data {"customer":{"id":12345678901234567890}}`]:
     `POST /endpoints/${ID}/check {"event":"order.paid","data":{"customer":{"id":12345678901234567890}}}`,
   [`endpoints check ${ID}`]: `POST /endpoints/${ID}/check`,
@@ -130,6 +135,16 @@ const READING_CALLS: readonly (readonly [line: string, stdin: string, call: stri
     "endpoints add https://shop.example/ --headers-file -",
     "X-Api-Key: secret\n\nX-Two: 2\r\n",
     'POST /endpoints {"url":"https://shop.example/","headers":{"X-Api-Key":"secret","X-Two":"2"}}',
+  ],
+  [
+    `endpoints edit ${ID} --auth basic --auth-user weir --auth-password-file -`,
+    " p w\n",
+    `PATCH /endpoints/${ID} {"authentication":{"type":"basic","user":"weir","password":" p w"}}`,
+  ],
+  [
+    `endpoints edit ${ID} --tls-key -`,
+    "-----BEGIN PRIVATE KEY-----\nAA\n-----END PRIVATE KEY-----\n",
+    `PATCH /endpoints/${ID} {"tls":{"key":"-----BEGIN PRIVATE KEY-----\\nAA\\n-----END PRIVATE KEY-----\\n"}}`,
   ],
   [
     "triggers create t --workflow w --verify hmac-sha256 --secret-file - --signature-header X-Sign \

@@ -74,6 +74,7 @@ const TEXTS = [
 ];
 const SIGNED = { scheme: "hmac-sha256", header: "x-a", toleranceSeconds: 5 };
 const CUSTOM = { scheme: "custom", signed: "{body}", signature: { header: "x-a" } };
+const OAUTH2 = { type: "oauth2", tokenUrl: "https://127.0.0.1:9/token", clientId: "a", clientSecret: "b" };
 const VALUES: readonly unknown[] = [
   ...[{ scheme: "gitlab" }, { scheme: "slack", toleranceSeconds: 5 }, {
     scheme: "gitlab",
@@ -102,6 +103,14 @@ const VALUES: readonly unknown[] = [
     header: "x-a",
     list: ",",
   }],
+  ...[{ type: "basic", user: "a", password: "b" }, { type: "basic", user: "a:b", password: "b" }],
+  ...[{ type: "basic", user: "a" }, { type: "basic", user: "a", password: "b", token: "c" }, {
+    type: "digest",
+  }],
+  ...[{ type: "bearer", token: "a" }, { type: "bearer", token: "a b" }, { type: "bearer" }],
+  ...[OAUTH2, { ...OAUTH2, scope: "a b" }, { ...OAUTH2, scope: " a" }, { ...OAUTH2, credentialsIn: "query" }],
+  ...[{ ...OAUTH2, audience: "" }, { ...OAUTH2, user: "a" }, { type: "oauth2", clientId: "a" }],
+  ...[{ certificate: "a" }, { key: "a" }, { ca: "a" }, { ca: 1 }],
   ...TEXTS,
   ...[null, true, false, 0, 1, -1, 1.5, 100, 101, 86_400, 86_401, 600_000, 600_001, 2 ** 32 - 1, 2 ** 32],
   ...[[], [""], ["a"], ["a", "*"], [1], [null], [["a"]], Array(100).fill("a"), Array(101).fill("a")],

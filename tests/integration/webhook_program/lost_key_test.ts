@@ -8,7 +8,7 @@ runWorkersInThread();
 const KEY = /the key "[0-9a-f]{16}"/;
 const RIGHT =
   "add it to WEBHOOK_ENCRYPTION_KEY and restart, or give the endpoints other secrets (weir endpoints " +
-  "rotate ID --active-in 0) and set their headers again";
+  "rotate ID --active-in 0) and set their headers, authentication and certificates again";
 
 /** The health of the webhooks, which does not name the key. */
 async function noteOf(weir: WebhookServed): Promise<{ readonly status: number; readonly text: string }> {

@@ -3,7 +3,11 @@ import { systemClock } from "../../../src/base/clock.ts";
 import type { Sealed } from "../../../src/webhooks/model/records.ts";
 import { SecretBox } from "../../../src/webhooks/secrets/secret_box.ts";
 import { listAudit } from "../../../src/webhooks/store/operations/audit_log.ts";
-import { editEndpoint, listEndpoints } from "../../../src/webhooks/store/operations/endpoints.ts";
+import {
+  editEndpoint,
+  findEndpoint,
+  listEndpoints,
+} from "../../../src/webhooks/store/operations/endpoints.ts";
 import { checkStore } from "../../../src/webhooks/store/maintenance/check.ts";
 import { type RekeyBox, rekeyStore } from "../../../src/webhooks/store/maintenance/rekey.ts";
 import { createTrigger, listTriggers } from "../../../src/webhooks/store/operations/triggers.ts";
@@ -47,6 +51,26 @@ stores.test("rekey: all secrets get the first key, and open with it alone", asyn
   const again = await rekeyStore(address, both, PORTION);
   assertEquals(again.rekeyed, { endpoint_secret: 0, endpoint: 0, trigger_secret: 0 });
   assertEquals((await store.read(listAudit, { limit: 99 })).items.length, ENDPOINTS + 2);
+});
+
+stores.test("rekey: the credentials of an endpoint get the first key, too", async ({ address, open }) => {
+  await using store = await open();
+  const [old, both] = [await box(OLD), await box(NEW, OLD)];
+  const { id } = await addEndpoint(store, {
+    headers: await old.seal("headers"),
+    secrets: [],
+    authentication: { type: "bearer" },
+    sealedAuthentication: await old.seal("authentication"),
+    tls: { subject: "CN=weir" },
+    sealedTls: await old.seal("tls"),
+  });
+  const { rekeyed, keys } = await rekeyStore(address, both, PORTION);
+  assertEquals(rekeyed, { endpoint_secret: 0, endpoint: 3, trigger_secret: 0 });
+  assertEquals(keys, { [both.keyId]: 3 });
+  const { sealedAuthentication, sealedTls } = await store.read(findEndpoint, id) ?? {};
+  const fresh = await box(NEW);
+  const texts = [sealedAuthentication, sealedTls].map((one) => one && fresh.unseal(one));
+  assertEquals(await Promise.all(texts), ["authentication", "tls"]);
 });
 
 stores.test("rekey: an interrupted call is continued by the next one", async ({ address, open }) => {

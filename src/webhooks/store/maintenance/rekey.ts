@@ -51,11 +51,12 @@ export async function rekeyStore(
     const rekeyed: Record<string, number> = {};
     const problems = new Set<string>();
     for (const columns of places) {
-      rekeyed[columns.table] = await rekeyColumns(connection, columns, {
+      const count = await rekeyColumns(connection, columns, {
         box,
         portion,
         tell: (problem) => problems.size < MAX_PROBLEMS && problems.add(problem),
       });
+      rekeyed[columns.table] = (rekeyed[columns.table] ?? 0) + count;
     }
     if (Object.values(rekeyed).some((count) => count > 0)) {
       const entry = rekeyedEntry({ keyId: box.keyId, secrets: rekeyed }, Math.floor(clock.now()));

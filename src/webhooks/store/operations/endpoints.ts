@@ -1,9 +1,11 @@
 import type {
   AuditEntry,
+  Credentials,
   DisabledReason,
   Endpoint,
   EndpointEdit,
   EndpointSecret,
+  Sealed,
 } from "../../model/records.ts";
 import { signingSecrets } from "../../model/signing_secrets.ts";
 import { MAX_ENDPOINT_SECRETS } from "../../resources/endpoint.ts";
@@ -25,8 +27,12 @@ const SECRETS_OF = sql((d) =>
 
 /** Creates an endpoint with its secrets. */
 export function* createEndpoint(endpoint: Endpoint, audit: AuditEntry): Work<void> {
-  const { keyId, bytes } = endpoint.headers ?? {};
-  yield* RECORDS.endpoints.insert(endpoint, { headers_key_id: keyId, headers_bytes: bytes });
+  const { headers, sealedAuthentication, sealedTls } = endpoint;
+  yield* RECORDS.endpoints.insert(endpoint, {
+    ...sealedColumns("headers", headers),
+    ...sealedColumns("authentication", sealedAuthentication),
+    ...sealedColumns("tls", sealedTls),
+  });
   for (const secret of endpoint.secrets.toReversed()) yield* insertSecret(endpoint.id, secret);
   yield* addAudit(audit);
 }
@@ -84,10 +90,13 @@ export function* editEndpoint(
   edit: EndpointEdit,
   { now, audit }: ChangeOptions,
 ): Work<Endpoint | undefined> {
-  const { headers, ...fields } = edit;
-  const sealed = headers === undefined
-    ? {}
-    : { headers_key_id: headers?.sealed.keyId ?? null, headers_bytes: headers?.sealed.bytes ?? null };
+  const { headers, authentication, tls, ...others } = edit;
+  const fields = { ...others, authentication: shownOf(authentication), tls: shownOf(tls) };
+  const sealed = {
+    ...sealedColumns("headers", sealedIn(headers)),
+    ...sealedColumns("authentication", sealedIn(authentication)),
+    ...sealedColumns("tls", sealedIn(tls)),
+  };
   const headerNames = headers === undefined ? undefined : headers?.names ?? [];
   const current = yield* get(LOCK, id);
   if (current === undefined) return undefined;
@@ -150,14 +159,36 @@ function rateColumns(current: Row, rate: EndpointEdit["rateLimit"]) {
   return isKept ? {} : { rate_state: null, rate_next_at: null };
 }
 
+/** The columns of an encrypted value: `null` removes it, and `undefined` leaves it as it is. */
+function sealedColumns(prefix: string, sealed: Sealed | null | undefined) {
+  return sealed === undefined
+    ? {}
+    : { [`${prefix}_key_id`]: sealed?.keyId ?? null, [`${prefix}_bytes`]: sealed?.bytes ?? null };
+}
+
+function sealedIn(edit: { readonly sealed: Sealed } | null | undefined): Sealed | null | undefined {
+  return edit === null ? null : edit?.sealed;
+}
+
+function shownOf<T>(edit: Credentials<T> | null | undefined): T | null | undefined {
+  return edit === null ? null : edit?.shown;
+}
+
 function* insertSecret(endpointId: string, secret: EndpointSecret): Work<void> {
   const { keyId, bytes } = secret.sealed;
   yield* RECORDS.secrets.insert(secret, { endpoint_id: endpointId, key_id: keyId, bytes });
 }
 
 function endpointOf(row: Row, secrets: readonly Row[]): Endpoint {
-  const headers = row["headers_bytes"] === null ? {} : { headers: sealedOf(row, "headers_") };
-  return { ...RECORDS.endpoints.read(row), ...headers, secrets: secrets.map(secretOf) };
+  const of = (prefix: string) => row[`${prefix}bytes`] === null ? undefined : sealedOf(row, prefix);
+  const [headers, sealedAuthentication, sealedTls] = [of("headers_"), of("authentication_"), of("tls_")];
+  return {
+    ...RECORDS.endpoints.read(row),
+    ...(headers === undefined ? {} : { headers }),
+    ...(sealedAuthentication === undefined ? {} : { sealedAuthentication }),
+    ...(sealedTls === undefined ? {} : { sealedTls }),
+    secrets: secrets.map(secretOf),
+  };
 }
 
 function secretOf(row: Row): EndpointSecret {

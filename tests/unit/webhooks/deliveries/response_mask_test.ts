@@ -31,3 +31,23 @@ Deno.test("a response of usual text is kept, however many headers the endpoint h
   const text = `{"error":"the order was not found","trace":"a1b2c3"}\n`.repeat(300);
   assertEquals(maskResponse({ text, isCut: false }, headers), text);
 });
+
+Deno.test("secrets that are in no header are masked in every form of their characters", () => {
+  const secret = "pässword \u{1f600}/1";
+  const bytes = new TextEncoder().encode(secret);
+  const forms = [
+    secret,
+    JSON.stringify(secret),
+    "p\\u00e4ssword \\uD83D\\uDE00\\/1",
+    encodeURIComponent(secret),
+    bytes.toBase64(),
+    new TextEncoder().encode(`user:${secret}`).toBase64(),
+  ];
+  const masked = forms.map((form) => maskResponse({ text: `a ${form} b`, isCut: false }, {}, [secret]));
+  assertEquals(masked.slice(0, 5), ["a *** b", 'a "***" b', "a *** b", "a *** b", "a *** b"]);
+  assertEquals(masked[5]?.includes("***"), true);
+  for (const cut of [7, 9, 20]) {
+    const text = `a ${encodeURIComponent(secret).slice(0, cut)}`;
+    assertEquals(maskResponse({ text, isCut: true }, {}, [secret]), "a ***");
+  }
+});
