@@ -144,6 +144,7 @@ export const LIST_CASES: StoreCases = {
       executions: idle,
       endpoints,
       replays: 0,
+      rateLimited: 0,
     }, true]);
     await variedDeliveries(store);
     await store.saveVersion();
@@ -156,6 +157,7 @@ export const LIST_CASES: StoreCases = {
       executions: { ...idle, queued: 1 },
       endpoints: { ...endpoints, healthy: 1, disabled_by_admin: 1 },
       replays: 0,
+      rateLimited: 0,
     });
     assertEquals((await store.metrics(NOW + DAY)).dueNow, 5, "those of the disabled endpoint wait");
   },

@@ -73,7 +73,9 @@ export const RATE_CASES: StoreCases = {
     assertEquals(rounded(rateNextAt - later), HOUR / 2);
     const due = async (now: number) => (await store.read(dueEndpoints, now)).map(({ id }) => id);
     assertEquals(await due(later), [free.id, day.id]);
-    assertEquals((await store.metrics(later + 1)).dueNow, 2);
+    const { dueNow, rateLimited } = await store.metrics(later + 1);
+    assertEquals([dueNow, rateLimited], [2, 1]);
+    assertEquals((await store.metrics(rateNextAt)).rateLimited, 0);
     assertEquals(await claims(store, [slow, free, day], later + 1), [[0, HOUR / 2], [1, undefined], [
       1,
       undefined,

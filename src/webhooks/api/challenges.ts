@@ -1,7 +1,9 @@
 import { sha256OfText } from "../../base/byte_text.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { Logger } from "../../base/log.ts";
+import { ThrottledLog } from "../../base/throttled_log.ts";
 import type { JsonObject } from "../../base/exact_json.ts";
-import { challengeOfBody, challengeOfQuery, isQueryCheck } from "../model/challenge.ts";
+import { challengeOfBody, challengeOfQuery, isQueryCheck, shownToken } from "../model/challenge.ts";
 import type { Trigger } from "../model/records.ts";
 import { constantTimeEqual, hmac } from "../model/signature.ts";
 import { findSignedTrigger, findTriggerByIdOrName } from "../store/operations/triggers.ts";
@@ -12,15 +14,19 @@ import { refusal, WebhookRefusal, wrongMethod } from "./problem.ts";
 /** Options of `Challenges`. */
 interface ChallengesOptions {
   readonly store: WebhookStore;
+  readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /** Answers the checks with which providers test the URL of a trigger. They start nothing. */
 export class Challenges {
   readonly #options: ChallengesOptions;
+  /** Anyone may send a check that shows nothing. */
+  readonly #log: ThrottledLog;
 
   constructor(options: ChallengesOptions) {
     this.#options = options;
+    this.#log = new ThrottledLog(options.logger, options);
   }
 
   /** Answers `GET` and `HEAD`; refuses them as any other method where no trigger answers them. */
@@ -33,11 +39,11 @@ export class Challenges {
       ? undefined
       : challengeOfQuery(challenge, parameters);
     if (trigger !== undefined && text !== undefined) {
-      if (challenge !== "meta" || isTokenOf(trigger, parameters.get("hub.verify_token") ?? "")) {
+      if (challenge !== "meta" || isTokenOf(trigger, shownToken(parameters))) {
         return this.#echo(text, { trigger, requestId });
       }
       const reason = "hub.verify_token is not the challenge token of the trigger";
-      this.#options.logger.warning("Challenge of a trigger refused", { trigger: name, requestId, reason });
+      this.#log.warning("refused", "Challenge of a trigger refused", { trigger: name, requestId, reason });
     } else if (trigger?.probe === true) return challengeAnswer("text/plain; charset=utf-8", "");
     throw new WebhookRefusal(wrongMethod(["POST"]));
   }
@@ -91,7 +97,7 @@ export class Challenges {
 
   #note({ trigger, requestId }: { readonly trigger: Trigger; readonly requestId: string }): void {
     const { name, challenge } = trigger;
-    this.#options.logger.info("Challenge of a trigger answered", { trigger: name, challenge, requestId });
+    this.#log.info("answered", "Challenge of a trigger answered", { trigger: name, challenge, requestId });
   }
 }
 

@@ -144,6 +144,13 @@ function checkedChallenge(
   if (isSigned && trigger.verify === undefined) {
     throw invalidField("challenge", `${challenge} requires verify`);
   }
+  const scheme = trigger.verify?.scheme ?? "custom";
+  if (isSigned && challenge !== "microsoft" && ![challenge, "custom", "hmac-sha256"].includes(scheme)) {
+    throw invalidField(
+      "challenge",
+      `${challenge} does not sign as ${scheme}; expected ${challenge} or custom`,
+    );
+  }
   return token === undefined ? undefined : sha256OfText(token);
 }
 

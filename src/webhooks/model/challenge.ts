@@ -19,10 +19,20 @@ const PARAMETERS: Readonly<Partial<Record<ChallengeProvider, string>>> = {
 
 /** The text that a check by a query expects; nothing for another call, and for a text that is not returned. */
 export function challengeOfQuery(provider: ChallengeProvider, query: URLSearchParams): string | undefined {
-  if (provider === "meta" && query.get("hub.mode") !== "subscribe") return undefined;
-  const values = query.getAll(PARAMETERS[provider] ?? "");
-  const [text = ""] = values;
-  return values.length === 1 && ECHOED.test(text) ? text : undefined;
+  if (provider === "meta" && soleValue(query, "hub.mode") !== "subscribe") return undefined;
+  const text = soleValue(query, PARAMETERS[provider] ?? "");
+  return text !== undefined && ECHOED.test(text) ? text : undefined;
+}
+
+/** The value of a parameter; nothing for one that is repeated, of which another program may have read the other value. */
+function soleValue(query: URLSearchParams, name: string): string | undefined {
+  const values = query.getAll(name);
+  return values.length === 1 ? values[0] : undefined;
+}
+
+/** The token that the check of Meta shows; empty for none. */
+export function shownToken(query: URLSearchParams): string {
+  return soleValue(query, "hub.verify_token") ?? "";
 }
 
 /** Returns whether a call may be a check without a body. */

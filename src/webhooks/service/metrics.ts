@@ -72,6 +72,10 @@ export const WEBHOOK_METRICS = {
     ),
     replays_running: gauge("replays", "Replays that run, including retries of deliveries."),
     replayed_deliveries: counter("deliveries", "Deliveries that replays have created or retried."),
+    endpoints_rate_limited: gauge(
+      "endpoints",
+      "Enabled endpoints whose rate limit allows no attempt at the moment.",
+    ),
     executions: gauge("executions", "Executions of workflows in the store by status.", {
       label: "status",
       values: EXECUTION_FIELDS.status.choices,
@@ -139,7 +143,8 @@ type WebhookMetricName<Kind extends MetricKind> = MetricName<typeof WEBHOOK_METR
 
 /** The store's metrics as gauges. */
 export function storeGauges(
-  { deliveries, executions, endpoints, replays, dueNow, oldestDueAt, bytes, pause }: StoreMetrics,
+  { deliveries, executions, endpoints, replays, rateLimited, dueNow, oldestDueAt, bytes, pause }:
+    StoreMetrics,
   now: number,
 ): WebhookMetrics["gauges"] {
   const age = oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000;
@@ -149,6 +154,7 @@ export function storeGauges(
     deliveries_paused: pause === undefined ? 0 : 1,
     ...prefixed("endpoints", Object.entries(endpoints)),
     replays_running: replays,
+    endpoints_rate_limited: rateLimited,
     due_now: dueNow,
     oldest_due_age_seconds: age,
     store_bytes: bytes,

@@ -129,6 +129,8 @@ export interface StoreMetrics {
   readonly endpoints: Readonly<Record<EndpointState, number>>;
   /** Replays that run. */
   readonly replays: number;
+  /** Enabled endpoints whose rate allows no attempt now. */
+  readonly rateLimited: number;
   /** Absent unless deliveries are paused. */
   readonly pause?: DeliveryPause | undefined;
 }

@@ -106,11 +106,6 @@ async function signedTriggers(service: OpenApiService): Promise<void> {
     status: 202,
   });
   await service.call("callTrigger", { ...call, status: 401, code: "unauthorized" });
-  await service.call("updateTrigger", { path: [id], body: { challenge: "slack" } });
-  const check = { type: "url_verification" };
-  const signed = PROVIDER_HEADERS.github({ secret: String(secret), body: JSON.stringify(check) });
-  const invalid = { status: 422, code: "invalid_challenge" };
-  await service.call("callTrigger", { ...call, body: check, headers: signed, ...invalid });
   const { secretId } = (await service.call("rotateTriggerKey", { path: [id] })).body;
   await service.call("revokeTriggerSecret", { path: [id, String(secretId)], status: 204 });
   await service.call("revokeTriggerSecret", { path: [id, UNKNOWN], status: 404, code: "not_found" });
@@ -156,6 +151,13 @@ async function checks(service: OpenApiService): Promise<void> {
     code: "method_not_allowed",
   });
   await service.call("probeTrigger", anyone);
+  const verify = { scheme: "hmac-sha256", header: "x-hub-signature-256", prefix: "sha256=" };
+  const slack = { name: "challenged", workflow: "echo", verify, challenge: "slack" };
+  const { secret } = (await service.call("createTrigger", { status: 201, body: slack })).body;
+  const check = { type: "url_verification" };
+  const headers = PROVIDER_HEADERS.github({ secret: String(secret), body: JSON.stringify(check) });
+  const invalid = { status: 422, code: "invalid_challenge" };
+  await service.call("callTrigger", { path: ["challenged"], token: "", body: check, headers, ...invalid });
 }
 
 /** A key of a trigger without further fields. */

@@ -71,7 +71,8 @@ const DUE = sql((d) =>
 const RATE_MS = 60_000;
 const ENDPOINTS = `
   SELECT enabled, CASE WHEN disabled_reason IN ('failing', 'gone') THEN 1 ELSE 0 END AS by_weir,
-    CASE WHEN failures >= ${FAILING_AFTER} THEN 1 ELSE 0 END AS failing, count(*) AS count
+    CASE WHEN failures >= ${FAILING_AFTER} THEN 1 ELSE 0 END AS failing, count(*) AS count,
+    count(CASE WHEN enabled = 1 AND rate_next_at > ? THEN 1 END) AS rate_limited
   FROM endpoint LEFT JOIN endpoint_health ON endpoint_id = id GROUP BY enabled, by_weir, failing`;
 
 /** The counts of a statement of `tally` or `tallyMove`; `undefined` for any other statement. */
@@ -106,7 +107,11 @@ export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
     if (counts !== undefined && state in counts) counts[state] = integer(row, "count");
   }
   const endpoints = { healthy: 0, failing: 0, disabled_by_admin: 0, disabled_by_weir: 0 };
-  for (const row of yield* all(ENDPOINTS)) endpoints[endpointState(row)] += integer(row, "count");
+  let rateLimited = 0;
+  for (const row of yield* all(ENDPOINTS, now)) {
+    endpoints[endpointState(row)] += integer(row, "count");
+    rateLimited += integer(row, "rate_limited");
+  }
   return {
     dueNow: integer(due, "count"),
     ...(oldestDueAt === undefined ? {} : { oldestDueAt }),
@@ -114,6 +119,7 @@ export function* rowMetrics(now: number): Work<Omit<StoreMetrics, "bytes">> {
     executions,
     endpoints,
     replays: integer(due, "replays"),
+    rateLimited,
     ...(pause === undefined ? {} : { pause }),
   };
 }

@@ -99,6 +99,7 @@ Deno.test("challenges: Discord gets an answer to its pings once it has signed, a
   };
   const ping = '{"id":"1","application_id":"2","token":"t","type":1,"version":1}';
   assertEquals(await call(ping), [200, '{"type":1}']);
+  bed.clock.advance(1_000);
   assertEquals(await call('{"version":1,"application_id":"2","type":0}'), [204, '"none"']);
   assertEquals(await call(ping, "another body"), [401, '"unauthorized"']);
   assertEquals((await bed.startSigned({}, ping)).status, 401);
@@ -132,6 +133,8 @@ Deno.test("challenges: Meta shows the token of the trigger, and only its hash is
       query(TOKEN, "x".repeat(1_025)),
       query(TOKEN, "<script>\n"),
       query(TOKEN).replace("hub.mode", "mode"),
+      `${query(TOKEN)}&hub.verify_token=${encodeURIComponent(TOKEN)}`,
+      `${query(TOKEN)}&hub.mode=unsubscribe`,
       "",
     ]
   ) assertEquals(await check(bed, given), [...WRONG_METHOD], given.slice(0, 100));
@@ -204,6 +207,13 @@ Deno.test("challenges: a wrong field is named", async () => {
     [{ challenge: "zoom" }, "challenge", "zoom requires verify"],
     [{ challenge: "microsoft" }, "challenge", "microsoft requires verify"],
     [{ challenge: "discord" }, "challenge", "discord requires verify"],
+    ...(["slack", "zoom", "discord"] as const).map((challenge) =>
+      [
+        { challenge, verify: { scheme: "gitlab" } },
+        "challenge",
+        `${challenge} does not sign as gitlab; expected ${challenge} or custom`,
+      ] as const
+    ),
     [{ challenge: "meta" }, "challengeToken", "it is required with the challenge meta"],
     [{ challenge: "meta", challengeToken: "short" }, "challengeToken", "expected at least 16 characters"],
     [
@@ -218,4 +228,21 @@ Deno.test("challenges: a wrong field is named", async () => {
     const { status, body } = await bed.call("POST", "/triggers", { ...base, ...fields });
     assertEquals([status, body.field, body["detail"]], [422, field, `Cannot use "${field}": ${reason}`]);
   }
+});
+
+Deno.test("challenges: checks by anyone write a line a second at most", async () => {
+  await using bed = await WebhookBed.open();
+  await bed.trigger({ challenge: "dropbox" });
+  await bed.trigger({ name: "meta", challenge: "meta", challengeToken: TOKEN });
+  const wrong = "hub.mode=subscribe&hub.challenge=1&hub.verify_token=x";
+  for (let n = 0; n < 50; n++) {
+    await check(bed, "challenge=a");
+    await check(bed, wrong, { name: "meta" });
+  }
+  const lines = (text: string) =>
+    bed.log.filter((line) => line.includes(`Challenge of a trigger ${text}`)).length;
+  assertEquals([lines("answered"), lines("refused")], [1, 1]);
+  bed.clock.advance(1_000);
+  await check(bed, "challenge=a");
+  assertEquals([lines("answered"), lines("refused")], [2, 1]);
 });

@@ -11,6 +11,7 @@ const QUERIES: readonly (readonly [Provider, string, string | undefined])[] = [
   ["meta", "hub.challenge=1158201444&hub.verify_token=t", undefined],
   ["meta", "hub.mode=unsubscribe&hub.challenge=1", undefined],
   ["meta", "hub.mode=subscribe&hub.challenge=1&hub.challenge=2", undefined],
+  ["meta", "hub.mode=subscribe&hub.mode=subscribe&hub.challenge=1", undefined],
   ["meta", "challenge=1", undefined],
   ["dropbox", "challenge=abc123", "abc123"],
   ["dropbox", "challenge=", undefined],
