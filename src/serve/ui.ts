@@ -141,6 +141,8 @@ function shownRules({ rules, ruleCounts }: OpenUiOptions["service"]): RuleStatis
       const count = ruleCounts?.at(index);
       return {
         name: limit.rule?.fullKey ?? "",
+        domain: limit.rule?.domain ?? "",
+        entries: limit.rule?.path.map(({ key, value }) => ({ key, value })) ?? [],
         limit: windowsText(limit),
         at: positionOf(limit),
         shadowMode: limit.shadowMode,

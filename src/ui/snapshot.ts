@@ -10,6 +10,9 @@ interface ComponentState {
 /** A rule and its counters. */
 export interface RuleStatistics {
   readonly name: string;
+  readonly domain: string;
+  /** The levels of its path; an empty value is any. */
+  readonly entries: readonly { readonly key: string; readonly value: string }[];
   readonly limit: string;
   /** `file:line`, or the resource of a configuration server. */
   readonly at: string;
@@ -177,8 +180,13 @@ export class Snapshots {
 function rulesOf(rules: RuleStatisticsSource): RuleStatistics[] {
   return busiest(rules.count, (index) => rules.hits(index), MAX_RULES).flatMap((index) => {
     const rule = rules.at(index);
-    return rule === undefined ? [] : [{ ...rule, name: truncate(rule.name), at: truncate(rule.at) }];
+    return rule === undefined ? [] : [shownRule(rule)];
   });
+}
+
+function shownRule(rule: RuleStatistics): RuleStatistics {
+  const entries = rule.entries.map(({ key, value }) => ({ key: truncate(key), value: truncate(value) }));
+  return { ...rule, name: truncate(rule.name), domain: truncate(rule.domain), entries, at: truncate(rule.at) };
 }
 
 /** The indexes with the most hits, highest first; a single pass in bounded memory, because there may be very many. */

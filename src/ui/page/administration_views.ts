@@ -23,7 +23,10 @@ const eventKeysView = recordListView({
   resource: EVENT_KEYS,
   title: "Event keys",
   about: "Keys that allow other systems to post events of some kinds.",
-  empty: "No event keys yet.",
+  next: [
+    "A key allows another system to post events of some kinds:",
+    "weir event-keys create shop --kind 'order.*'",
+  ],
   columns: [
     { field: "name", as: "name" },
     "kinds",
@@ -33,7 +36,7 @@ const eventKeysView = recordListView({
   actions: (row) => {
     const name = textOf(row.record, "name");
     const text = `Events that ${name} posts with this key are answered with 401.`;
-    return [deleteAction(row, name, { noun: "event key", text })];
+    return [deleteAction(row, { noun: "event key", text })];
   },
   add: {
     label: "Add an event key",
@@ -50,12 +53,12 @@ const auditView = recordListView({
   resource: AUDIT,
   title: "Audit",
   about: "Who did what, and which deliveries failed permanently.",
-  empty: "No matching entries.",
+  next: ["Each change of the administration becomes an entry."],
   hasTimes: true,
   columns: [
     "at",
     { field: "action", as: "code" },
-    { field: "actor", as: "name" },
+    { field: "actor", as: "name", isAside: true },
     {
       label: "Object",
       look: "name",

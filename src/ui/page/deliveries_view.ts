@@ -27,7 +27,10 @@ export const deliveriesView = recordListView({
   resource: DELIVERIES,
   title: "Deliveries",
   about: "Deliveries of events to endpoints, newest first.",
-  empty: "No matching deliveries.",
+  next: [
+    "Each event becomes a delivery for every endpoint that subscribes to its kind. Post one:",
+    "weir events post order.created --data '{\"id\": 1}'",
+  ],
   loads: {
     endpointId: async ({ api }) => {
       const page = await api.administer("/endpoints", { query: { limit: "200" } });
@@ -38,28 +41,34 @@ export const deliveriesView = recordListView({
   bulk: {
     adjective: "failed",
     appliesTo: (delivery) => textOf(delivery, "state") === "failed",
-    label: "Send again",
+    label: "Resend",
     text: "Each delivery gets one more attempt with the same identifier.",
     run: (api, path) => api.administer(`${path}/resend`, { method: "POST" }),
   },
   columns: [
     "state",
-    { field: "event", as: "code" },
+    { field: "event", as: "code", isAside: true },
     {
       label: "Endpoint",
       look: "name",
+      isAside: true,
       cell: ({ record, labelOf }) => {
         const id = textOf(record, "endpointId");
-        return [code(labelOf(id) ?? shortId(id))];
+        const last = recordsOf(record, "attempts").at(-1);
+        return [code(labelOf(id) ?? (textOf(last ?? {}, "url") || shortId(id)))];
       },
     },
     "createdAt",
     { label: "Attempts", cell: ({ record }) => attemptsText(record) },
     { field: "nextAttemptAt", label: "Next" },
-    "why",
+    { label: "Reason", look: "prose", cell: ({ record }) => isDone(record) ? "" : textOf(record, "why") },
   ],
   record: { label: "Delivery", open: openDelivery },
 });
+
+function isDone(delivery: Fields): boolean {
+  return textOf(delivery, "state") === "acknowledged";
+}
 
 function attemptsText(delivery: Fields): string {
   const attempts = recordsOf(delivery, "attempts");
@@ -82,7 +91,7 @@ function openDelivery(parts: PageParts, id: string): OpenedView {
       ];
     },
     actions: (path) => [{
-      label: "Send again",
+      label: "Resend",
       look: "primary",
       run: async () => {
         const why = textOf(await parts.api.administer(`${path}/resend`, { method: "POST" }), "why");

@@ -1,5 +1,5 @@
 import { wordsOf } from "./api.ts";
-import { button, type Child, element, focusHeading } from "./element.ts";
+import { button, type Child, element, focusLabelled } from "./element.ts";
 import { Form, type FormField, type FormValues } from "./form.ts";
 
 /** A yes-or-no question. */
@@ -56,7 +56,7 @@ export class Dialogs {
       }, { look: isDangerous ? "danger" : "primary" });
       const no = button("Cancel", () => dialog.close());
       const children = [element("p", {}, text), element("div", { class: "buttons" }, yes, no)];
-      const dialog = this.#show(title, children, () => resolve(isConfirmed));
+      const dialog = this.show(title, children, () => resolve(isConfirmed));
       no.focus();
     });
   }
@@ -78,7 +78,7 @@ export class Dialogs {
         if (secret !== undefined) this.secret(secret);
       },
     });
-    const dialog = this.#show(title, [text === undefined ? undefined : element("p", {}, text), form.node]);
+    const dialog = this.show(title, [text === undefined ? undefined : element("p", {}, text), form.node]);
   }
 
   /** Shows a secret, and removes it from the page when the dialog is closed. */
@@ -90,7 +90,7 @@ export class Dialogs {
     const buttons = element("div", { class: "buttons" }, copy, close);
     const warning = element("p", { class: "hint" }, "Shown only once: the service cannot show it again.");
     const children = [element("p", {}, text), shown, warning, status, buttons];
-    const dialog = this.#show(title, children, () => {
+    const dialog = this.show(title, children, () => {
       shown.replaceChildren();
       document.removeEventListener("keydown", hold, true);
     });
@@ -107,7 +107,8 @@ export class Dialogs {
     for (const dialog of [...this.#open]) dialog.close();
   }
 
-  #show(title: string, children: readonly Child[], onClose = () => {}): OpenDialog {
+  /** Opens a dialog; `onClose` is called however it is closed. */
+  show(title: string, children: readonly Child[], onClose = () => {}): OpenDialog {
     const id = `dialog-${++dialogs}`;
     const node = element("dialog", { "aria-labelledby": id }, element("h2", { id }, title), ...children);
     const opener = document.activeElement;
@@ -130,12 +131,8 @@ export class Dialogs {
 
 /** The browser has returned the focus, unless the opener was rebuilt or removed. */
 function returnFocus(opener: Element | null): void {
-  const isLost = () => document.activeElement === null || document.activeElement === document.body;
-  if (!isLost()) return;
-  const label = opener?.getAttribute("aria-label") ?? "";
-  const again = [...document.querySelectorAll<HTMLElement>("main [aria-label]")];
-  if (label !== "") again.find((one) => one.getAttribute("aria-label") === label)?.focus();
-  if (isLost()) focusHeading();
+  if (document.activeElement !== null && document.activeElement !== document.body) return;
+  focusLabelled(opener?.getAttribute("aria-label") ?? "");
 }
 
 async function copySecret(shown: HTMLElement, status: HTMLElement): Promise<void> {

@@ -18,7 +18,7 @@ const SAFE = [
   ...["spellcheck", "disabled", "required", "checked", "selected", "readonly"],
   ...["data-action", "data-label", "data-state"],
   ...["aria-label", "aria-labelledby", "aria-describedby", "aria-current", "aria-hidden", "aria-live"],
-  ...["aria-invalid", "aria-sort", "aria-pressed"],
+  ...["aria-invalid", "aria-sort", "aria-pressed", "aria-expanded", "aria-controls", "aria-selected"],
 ] as const;
 
 /** `true` sets an attribute without a value; `undefined` and `false` leave it out. */
@@ -61,6 +61,14 @@ export function setAttribute(node: Element, name: keyof Attributes, value: strin
 /** Focuses the heading of the view, so that keyboard users continue there. */
 export function focusHeading(): void {
   document.querySelector("main")?.querySelector("h1")?.focus({ preventScroll: true });
+}
+
+/** Focuses the element with this label, because the one that had the focus was rebuilt; otherwise the heading. */
+export function focusLabelled(label: string): void {
+  const labelled = [...document.querySelectorAll<HTMLElement>("main [aria-label]")];
+  const again = label === "" ? undefined : labelled.find((one) => one.getAttribute("aria-label") === label);
+  if (again === undefined) focusHeading();
+  else again.focus();
 }
 
 /** Hides or shows an element; a hidden one cannot keep the focus. */

@@ -32,21 +32,16 @@ export const endpointsView = recordListView({
   resource: ENDPOINTS,
   title: "Endpoints",
   about: "Where events are delivered. Each endpoint has a signing secret, which is shown only once.",
-  empty: "No endpoints yet.",
+  next: [
+    "An endpoint is a URL that receives events:",
+    "weir endpoints add https://example.com/hooks --event 'order.*'",
+  ],
   columns: [
-    "description",
     { label: "State", cell: ({ record, now }) => stateOf(record, now) },
-    { label: "Success rate", cell: ({ record }) => attemptsOf(record) },
-    {
-      label: "Events",
-      look: "name",
-      cell: ({ record }) => [
-        code(textsOf(record, "events").join(" ")),
-        element("div", { class: "note" }, jsonText(record, "filter")),
-      ],
-    },
-    "concurrency",
-    { label: "Secret since", cell: ({ record, now }) => secretOf(record, now) },
+    { label: "Success, 24 h", look: "number", cell: ({ record }) => attemptsText(record, "24h") },
+    "events",
+    { label: "Filter", look: "name", cell: ({ record }) => [code(jsonText(record, "filter"))] },
+    "description",
   ],
   record: { label: "Endpoint", name: (record) => textOf(record, "url"), open: openEndpoint },
   actions: actionsOf,
@@ -110,18 +105,22 @@ function stateOf(endpoint: Fields, now: number): Child[] {
   const by = reason === "gone" ? "by Weir, status 410: " : reason === "failing" ? "by Weir: " : "";
   return [
     state,
-    element("div", { class: "note" }, `${by}${counted} since `, moment(failingSince, now)),
+    element("span", { class: "note" }, `${by}${counted}, the first `, moment(failingSince, now)),
   ];
 }
 
 /** The success rate and the mean time of the last hour and day. */
 function attemptsOf(endpoint: Fields): string | Child[] {
-  const lines = recordsOf(endpoint, "attempts").map((one) => {
-    const meanMs = numberOf(one, "meanMs");
-    const took = meanMs === undefined ? "" : `, ${tookText(meanMs)}`;
-    return `${textOf(one, "period")}: ${shareText(numberOf(one, "successRate") ?? null)}${took}`;
-  });
-  return lines.length === 0 ? NOTHING : lines.map((line) => element("div", {}, line));
+  const lines = ["1h", "24h"].map((period) => `${period}: ${attemptsText(endpoint, period)}`);
+  return lines.map((line) => element("div", {}, line));
+}
+
+function attemptsText(endpoint: Fields, period: string): string {
+  const attempts = recordsOf(endpoint, "attempts").find((one) => textOf(one, "period") === period);
+  if (attempts === undefined) return NOTHING;
+  const meanMs = numberOf(attempts, "meanMs");
+  const took = meanMs === undefined ? "" : `, ${tookText(meanMs)}`;
+  return `${shareText(numberOf(attempts, "successRate") ?? null)}${took}`;
 }
 
 /** When the active secret became active, and when the next one does. */
@@ -145,24 +144,16 @@ function actionsOf(row: Row): RecordAction[] {
     edited: refresh,
   };
   return [
-    { label: "Try", spoken: `Try ${url}`, run: () => tryEndpoint(row) },
-    {
-      label: "Edit",
-      spoken: `Edit ${url}`,
-      run: () => void askEdit(parts, endpointForm, record, edit),
-    },
-    switchAction(row, url, {
+    { label: "Test", run: () => testEndpoint(row) },
+    { label: "Edit", run: () => void askEdit(parts, endpointForm, record, edit) },
+    switchAction(row, {
       enabled: "Endpoint enabled.",
       disabled: "Endpoint disabled; its deliveries wait.",
       onEnabled: (endpoint) => askMissed(row, endpoint),
     }),
-    { label: "Rotate", spoken: `Rotate the secret of ${url}`, run: () => void askRotation(row) },
-    {
-      label: "Recover",
-      spoken: `Recover failed deliveries of ${url}`,
-      run: () => void askRecovery(row),
-    },
-    deleteAction(row, url, {
+    { label: "Rotate the secret", run: () => void askRotation(row) },
+    { label: "Recover failed deliveries", run: () => void askRecovery(row) },
+    deleteAction(row, {
       noun: "endpoint",
       text: `Its secret is deleted, and pending deliveries to ${url} fail.`,
     }),
@@ -170,7 +161,7 @@ function actionsOf(row: Row): RecordAction[] {
 }
 
 /** Sends a signed test event and shows each stage of the attempt. */
-async function tryEndpoint({ parts, path, show }: Row): Promise<undefined> {
+async function testEndpoint({ parts, path, show }: Row): Promise<undefined> {
   show(note("Sending a test event…"));
   const answer = await parts.api.administer(`${path}/check`, { method: "POST" }).catch((error: unknown) => {
     show();

@@ -17,11 +17,14 @@ export const eventsView = recordListView({
   resource: EVENTS,
   title: "Events",
   about: "Finished executions, and events that other systems report.",
-  empty: "No matching events.",
+  next: [
+    "An event is delivered to every endpoint that subscribes to its kind. Post one:",
+    "weir events post order.created --data '{\"id\": 1}'",
+  ],
   hasTimes: true,
   columns: [
     "event",
-    { label: "Payload", cell: ({ record }) => [badge(flagOf(record, "isErased") ? "erased" : "kept")] },
+    { label: "Payload", cell: ({ record }) => flagOf(record, "isErased") ? [badge("erased")] : "" },
     "createdAt",
   ],
   add: { label: "Post an event", open: askEvent },

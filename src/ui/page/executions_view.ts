@@ -30,11 +30,11 @@ export const executionsView = recordListView({
   resource: EXECUTIONS,
   title: "Executions",
   about: "Executions of workflows, newest first.",
-  empty: "No matching executions.",
+  next: ["A call of a trigger starts a workflow:", "weir triggers call order-intake --data '{\"total\": 3}'"],
   hasTimes: true,
   columns: [
     "status",
-    { field: "workflow", as: "code" },
+    { field: "workflow", as: "code", isAside: true },
     "createdAt",
     { label: "Took", look: "number", cell: ({ record }) => durationOf(record) },
     { label: "Steps done", look: "number", cell: ({ record }) => String(recordsOf(record, "steps").length) },
@@ -70,7 +70,7 @@ function openExecution(parts: PageParts, id: string): OpenedView {
 function cancelAction({ api }: PageParts, path: string) {
   return {
     isHidden: (one: Fields) => isFinished(one) || flagOf(one, "cancelRequested"),
-    label: "Cancel it",
+    label: "Cancel",
     look: "danger",
     question: {
       title: "Cancel this execution?",
@@ -88,7 +88,7 @@ function cancelAction({ api }: PageParts, path: string) {
 function rerunAction({ api, go }: PageParts, path: string) {
   return {
     isHidden: (one: Fields) => !isFinished(one),
-    label: "Run again",
+    label: "Rerun",
     look: "primary",
     question: {
       title: "Run this execution again?",

@@ -17,7 +17,11 @@ export const explainView: View = {
 };
 
 function openExplain(parts: PageParts): OpenedView {
-  const { api, clock } = parts;
+  const { api, clock, filters } = parts;
+  const given = {
+    domain: filters.get("explain", "domain"),
+    descriptors: filters.get("explain", "descriptors"),
+  };
   const result = element("div", { class: "explained", role: "region", "aria-label": "Explanation" });
   let asked: Fields | undefined;
   const explain = async ({ domain = "", descriptors = "" }: Readonly<Record<string, string>>) => {
@@ -36,7 +40,7 @@ function openExplain(parts: PageParts): OpenedView {
         {},
         "Domain ",
         code(textOf(explained, "domain")),
-        " at ",
+        ", ",
         moment(timeOf(explained, "at"), clock.now()),
       ),
       ...recordsOf(explained, "descriptors").map(explainedCard),
@@ -57,12 +61,13 @@ function openExplain(parts: PageParts): OpenedView {
     buttons: [reset],
     look: "form panel",
     fields: [
-      { name: "domain", label: "Domain", required: true },
+      { name: "domain", label: "Domain", required: true, value: given.domain },
       {
         name: "descriptors",
         label: "Descriptors",
         kind: "lines",
         required: true,
+        value: given.descriptors,
         hint: "One per line, entries separated by commas, such as account=ann,path=/login",
       },
     ],
@@ -74,6 +79,8 @@ function openExplain(parts: PageParts): OpenedView {
     fill(token, isKnown || parts.live().snapshot?.administration === false ? [] : [tokenOffer(parts)]);
   };
   watch();
+  // A request of a rule may lack values, which the reader types.
+  if (given.domain !== "" && !/=(?:,|$)/.test(given.descriptors)) form.submit();
   return { nodes: [form.node, result, token], close: parts.session.onChange(watch) };
 }
 

@@ -47,10 +47,12 @@ export class Form {
   readonly #fields: readonly ShownField[];
   readonly #problem = element("p", { class: "problem", role: "alert" });
   readonly #submit: HTMLButtonElement;
+  readonly #run: FormOptions["run"];
   #isRunning = false;
 
   constructor(options: FormOptions) {
     const number = ++forms;
+    this.#run = options.run;
     this.#submit = element("button", { type: "submit", class: "primary" }, options.submit);
     this.#fields = options.fields.map((field) =>
       shownField(field, `form-${number}-${field.name.replaceAll(/\W/g, "-")}`)
@@ -63,8 +65,13 @@ export class Form {
     this.#showFields();
     this.node.addEventListener("submit", (event) => {
       event.preventDefault();
-      void this.#run(options.run);
+      this.submit();
     });
+  }
+
+  /** Runs it as its button does. */
+  submit(): void {
+    void this.#send();
   }
 
   get values(): FormValues {
@@ -92,7 +99,7 @@ export class Form {
     shown?.control.focus();
   }
 
-  async #run(run: FormOptions["run"]): Promise<void> {
+  async #send(): Promise<void> {
     if (this.#isRunning) return;
     this.#clear();
     const missing = this.#fields.find(({ field, control }) =>
@@ -111,7 +118,7 @@ export class Form {
     }
     this.#setRunning(true);
     try {
-      await run(this.values);
+      await this.#run(this.values);
       this.#setRunning(false);
     } catch (error) {
       this.#setRunning(false);

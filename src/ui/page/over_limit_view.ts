@@ -1,4 +1,4 @@
-import { code } from "./pieces.ts";
+import { keyLink } from "./explain_request.ts";
 import { shareBar } from "./bar_chart.ts";
 import type { OverLimitKey } from "../snapshot.ts";
 import { LiveTable } from "./table.ts";
@@ -25,7 +25,7 @@ function openOverLimit(parts: PageParts): OpenedView {
     key: ({ key }) => key,
     empty: "No keys over their limit recently.",
     columns: [
-      { label: "Key", look: "name", cell: ({ key }) => [code(key)] },
+      { label: "Key", look: "name", cell: ({ key }) => [keyLink(parts, key)] },
       { label: "Times over", look: "number", cell: ({ count }) => countText(count) },
       { label: "Of the highest", look: "bar wide", cell: ({ share }) => [shareBar(share)] },
       { label: "Maximum error", look: "number", cell: ({ errorAtMost }) => countText(errorAtMost) },

@@ -4,10 +4,13 @@ import { Dialogs } from "./dialogs.ts";
 import { button, element, focusHeading, setAttribute, setHidden, setText } from "./element.ts";
 import { diagnosticsView } from "./diagnostics_view.ts";
 import { explainView } from "./explain_view.ts";
+import { Finder } from "./finder.ts";
+import { addressOf, Filters } from "./filters.ts";
 import { type LiveState, LiveStream } from "./live_stream.ts";
 import { Messages } from "./messages.ts";
 import { overLimitView } from "./over_limit_view.ts";
 import { overviewView } from "./overview_view.ts";
+import { updateMoments } from "./pieces.ts";
 import { quotasView } from "./quotas_view.ts";
 import { reloadsView } from "./reloads_view.ts";
 import { rulesView } from "./rules_view.ts";
@@ -48,7 +51,7 @@ function openPage(): void {
   let receivedAt = 0;
   let history: readonly Counts[] = [];
   let state: LiveState = { kind: "connecting" };
-  const session = new Session();
+  const session = new Session(globalThis.sessionStorage);
   const messages = new Messages(place("messages"), clock);
   const ask = globalThis.fetch.bind(globalThis);
   const parts: PageParts = {
@@ -57,13 +60,10 @@ function openPage(): void {
     api: new Api(session, ask),
     dialogs: new Dialogs(document.body, (text) => messages.warn(text)),
     messages,
-    filters: new Map(),
+    filters: new Filters(),
     live: () => ({ snapshot, receivedAt, history, requiresToken: state.kind === "refused" }),
-    go: (view, id = "", filters = {}) => {
-      const query = new URLSearchParams(filters);
-      location.hash = `${view}${id === "" ? "" : `/${encodeURIComponent(id)}`}${
-        query.size === 0 ? "" : `?${query}`
-      }`;
+    go: (view, id = "", filters) => {
+      location.hash = addressOf(view, id, filters);
     },
   };
   const shell = new Shell(parts, [...LIVE_VIEWS, ...ADMINISTRATION_VIEWS] as typeof LIVE_VIEWS, {
@@ -94,6 +94,7 @@ function openPage(): void {
     },
   });
   drawNav();
+  openByKey(new Finder(parts, [...LIVE_VIEWS, ...ADMINISTRATION_VIEWS]));
   place("live").append(line.node);
   place("session").append(...sessionButtons(parts));
   session.onChange(() => {
@@ -102,9 +103,11 @@ function openPage(): void {
   });
   globalThis.addEventListener("hashchange", () => shell.follow(location.hash));
   document.addEventListener("visibilitychange", () => stream.setHidden(document.hidden));
-  globalThis.addEventListener("pagehide", () => forgetAll(parts));
+  globalThis.addEventListener("pagehide", () => forgetAll(parts, { keepsTab: true }));
+  globalThis.addEventListener("pageshow", ({ persisted }) => persisted && session.restore());
   const tick = () => {
     line.show(state, clock.now());
+    updateMoments(clock.now());
     shell.tick();
     clock.after(TICK_MS, tick);
   };
@@ -115,11 +118,11 @@ function openPage(): void {
 }
 
 /** A page in the back-forward cache keeps neither tokens, typed ones included, nor secrets. */
-function forgetAll({ session, dialogs, messages }: PageParts): void {
+function forgetAll({ session, dialogs, messages }: PageParts, options = {}): void {
   dialogs.closeAll();
   messages.clear();
   for (const input of document.querySelectorAll<HTMLInputElement>("input[type=password]")) input.value = "";
-  session.forget();
+  session.forget(options);
 }
 
 /** The page does not reload itself, because that would lose the token. */
@@ -137,7 +140,7 @@ function sessionButtons(parts: PageParts): HTMLElement[] {
   }, { look: "small", action: "forget" });
   const show = () => {
     setHidden(forget, !session.holdsToken);
-    setText(word, session.holdsToken ? "A token is in memory" : "");
+    setText(word, !session.holdsToken ? "" : session.isKept ? "Token kept for this tab" : "Token in memory");
     place("session").hidden = !session.holdsToken;
   };
   show();
@@ -146,9 +149,26 @@ function sessionButtons(parts: PageParts): HTMLElement[] {
 }
 
 function drawNav(): void {
+  const nav = place("nav");
+  const menu = place("menu");
+  const setOpen = (isOpen: boolean) => {
+    setAttribute(nav, "data-state", isOpen ? "open" : "");
+    setAttribute(menu, "aria-expanded", String(isOpen));
+  };
+  menu.addEventListener("click", () => setOpen(menu.getAttribute("aria-expanded") !== "true"));
+  globalThis.addEventListener("hashchange", () => setOpen(false));
   place("nav-live").append(...LIVE_VIEWS.map(linkTo));
   place("nav-administration").append(...ADMINISTRATION_VIEWS.map(linkTo));
   place("skip").addEventListener("click", focusHeading);
+}
+
+function openByKey(finder: Finder): void {
+  place("find").addEventListener("click", () => finder.open());
+  document.addEventListener("keydown", (event) => {
+    if (!event.ctrlKey && !event.metaKey || event.key.toLowerCase() !== "k") return;
+    event.preventDefault();
+    finder.open();
+  });
 }
 
 /** The only address that the page creates: no part of it comes from outside. */

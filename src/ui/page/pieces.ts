@@ -1,6 +1,6 @@
 import { exactText } from "./fields.ts";
-import { button, type Child, element } from "./element.ts";
-import { countText, momentText, NOTHING } from "./text.ts";
+import { button, type Child, element, setText } from "./element.ts";
+import { agoText, countText, exactTimeText, NOTHING } from "./text.ts";
 import type { PageParts } from "./view.ts";
 
 /** The color of a badge. */
@@ -24,11 +24,21 @@ export function badge(text: string, tone: Tone = TONES[text] ?? "quiet"): HTMLEl
   return element("span", { class: `badge ${tone}` }, text);
 }
 
-/** A time, with the full RFC 3339 text as its tooltip. */
+/** A time relative to now, with the exact one as its tooltip. */
 export function moment(at: number | undefined, now: number): Child {
   if (at === undefined || Number.isNaN(new Date(at).getTime())) return NOTHING;
-  const full = new Date(at).toISOString();
-  return element("time", { datetime: full, title: full }, momentText(at, now));
+  return element(
+    "time",
+    { datetime: new Date(at).toISOString(), title: exactTimeText(at) },
+    agoText(at, now),
+  );
+}
+
+/** Called every second: relative times grow. */
+export function updateMoments(now: number): void {
+  for (const node of document.querySelectorAll("time")) {
+    setText(node, agoText(Date.parse(node.dateTime), now));
+  }
 }
 
 /** A name and its value. */
@@ -71,6 +81,29 @@ export function linkTo(
 ): HTMLElement {
   // Identifiers look like code, words do not.
   return button(text, () => go(...to), { look: text.includes(" ") ? "link words" : "link", action: text });
+}
+
+/** A field that filters what a view shows, with its label; its text is in the address. */
+export function filterField(
+  { filters }: Pick<PageParts, "filters">,
+  view: string,
+  placeholder: string,
+  changed: () => void,
+): readonly [HTMLElement, HTMLInputElement] {
+  const id = `${view}-filter`;
+  const input = element("input", {
+    id,
+    type: "search",
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder,
+    value: filters.get(view, "filter"),
+  });
+  input.addEventListener("input", () => {
+    filters.set(view, { filter: input.value });
+    changed();
+  });
+  return [element("label", { for: id }, "Filter"), input];
 }
 
 /** Secondary text. */

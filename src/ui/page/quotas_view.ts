@@ -2,7 +2,7 @@ import { ApiProblem, wordsOf } from "./api.ts";
 import { type Child, element, fill, setText } from "./element.ts";
 import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf } from "./fields.ts";
 import { QUOTA_PROBLEMS, shownMetrics } from "./metric_rows.ts";
-import { badge, code, emptyNote, facts, moreNote, note } from "./pieces.ts";
+import { badge, code, emptyNote, facts, filterField, moreNote, note } from "./pieces.ts";
 import { Polling } from "./polling.ts";
 import { LiveTable } from "./table.ts";
 import { countText, NOTHING, quotaRateText, spanText } from "./text.ts";
@@ -35,14 +35,12 @@ interface QuotaRow {
   readonly more: number;
 }
 
-function openQuotas({ api, clock, live }: PageParts): OpenedView {
+function openQuotas(parts: PageParts): OpenedView {
+  const { api, clock, live } = parts;
   const table = quotaTable();
-  const filter = element("input", {
-    id: "quotas-filter",
-    type: "search",
-    autocomplete: "off",
-    spellcheck: "false",
-    placeholder: "part of a rule or pair",
+  const [label, filter] = filterField(parts, "quotas", "part of a rule or pair", () => {
+    cancel();
+    cancel = clock.after(TYPING_MS, () => polling.read());
   });
   const status = element("p", { class: "note", role: "status" }, "Loading…");
   const problem = element("p", { class: "problem", role: "alert" });
@@ -76,10 +74,6 @@ function openQuotas({ api, clock, live }: PageParts): OpenedView {
     },
   });
   let cancel = () => {};
-  filter.addEventListener("input", () => {
-    cancel();
-    cancel = clock.after(TYPING_MS, () => polling.read());
-  });
   polling.read();
   const update = () => {
     const { snapshot, history } = live();
@@ -91,7 +85,6 @@ function openQuotas({ api, clock, live }: PageParts): OpenedView {
     fill(refusals, rows.length === 0 ? [] : [facts(rows)]);
   };
   update();
-  const label = element("label", { for: filter.id }, "Filter");
   const close = () => {
     cancel();
     polling.close();
@@ -106,7 +99,8 @@ function quotaTable(): LiveTable<QuotaRow> {
     key: ({ key }) => key,
     empty: "No matching buckets.",
     columns: [
-      { label: "Bucket", look: "name", cell: ({ bucket }) => nameOf(bucket) },
+      { label: "Bucket", look: "name", cell: ({ bucket }) => [code(pairsOf(bucket))] },
+      { label: "Rule", look: "name", cell: ({ bucket }) => ruleOf(bucket) },
       { label: "Limit", cell: ({ bucket }) => limitOf(bucket) },
       { label: "Client", look: "name", cell: clientOf },
       number("Demand", "demand"),
@@ -145,10 +139,9 @@ function pairsOf(bucket: Fields): string {
   );
 }
 
-function nameOf(bucket: Fields): Child[] {
+function ruleOf(bucket: Fields): Child[] {
   const rule = textOf(bucket, "rule");
-  const place = rule === "" ? `${textOf(bucket, "domain")}: no rule` : rule;
-  return [code(pairsOf(bucket)), element("div", { class: "note" }, place)];
+  return rule === "" ? [note(`${textOf(bucket, "domain")}: no rule`)] : [code(rule)];
 }
 
 function limitOf(bucket: Fields): Child[] {
@@ -158,9 +151,7 @@ function limitOf(bucket: Fields): Child[] {
   switch (textOf(limit, "kind")) {
     case "rate": {
       const text = `${quotaRateText(numberOf(limit, "perSecond"))}/s`;
-      return part === undefined
-        ? [text]
-        : [text, element("div", { class: "note" }, `${quotaRateText(part)}/s here`)];
+      return part === undefined ? [text] : [text, note(` ${quotaRateText(part)}/s here`)];
     }
     case "deny":
       return ["0"];

@@ -2,6 +2,7 @@ import { wordsOf } from "./api.ts";
 import type { Question } from "./dialogs.ts";
 import { button, type Child } from "./element.ts";
 import { type Fields, flagOf } from "./fields.ts";
+import { menuButton } from "./menu.ts";
 import type { PageParts } from "./view.ts";
 
 /** A record in a list, with what its cells and actions need. */
@@ -21,7 +22,7 @@ export interface Row {
 /** An action of a button on a record. */
 export interface RecordAction {
   readonly label: string;
-  /** The label for screen readers, which names the record. */
+  /** The label for screen readers, where the record is not named otherwise. */
   readonly spoken?: string;
   /** Identifies the button in its row when the row is rebuilt; the label by default. */
   readonly action?: string;
@@ -46,6 +47,14 @@ export function actionButton(parts: PageParts, action: RecordAction): HTMLButton
   return made;
 }
 
+/** A button that opens the menu of the actions on a record. */
+export function actionMenu(parts: PageParts, name: string, actions: readonly RecordAction[]): HTMLElement {
+  return menuButton(
+    name,
+    () => actions.map((action) => ({ ...action, run: () => void perform(parts, action) })),
+  );
+}
+
 /** The message that is shown when a record was enabled or disabled, and what follows before. */
 interface SwitchOptions {
   readonly enabled: string;
@@ -57,15 +66,12 @@ interface SwitchOptions {
 /** Enables or disables a record. */
 export function switchAction(
   { parts, record, path, refresh }: Row,
-  name: string,
   { enabled, disabled, onEnabled }: SwitchOptions,
 ): RecordAction {
   const isEnabled = flagOf(record, "enabled");
   const label = isEnabled ? "Disable" : "Enable";
   return {
     label,
-    spoken: `${label} ${name}`,
-    action: "switch",
     run: async () => {
       const changed = await parts.api.administer(path, { method: "PATCH", body: { enabled: !isEnabled } });
       if (!isEnabled) await onEnabled?.(changed);
@@ -78,13 +84,11 @@ export function switchAction(
 /** Deletes a record after a question. */
 export function deleteAction(
   { parts, path, refresh }: Row,
-  name: string,
   { noun, text }: { readonly noun: string; readonly text: string },
 ): RecordAction {
   return {
     label: "Delete",
-    spoken: `Delete ${name}`,
-    look: "small danger",
+    look: "danger",
     question: { title: `Delete this ${noun}?`, text, go: `Delete the ${noun}`, isDangerous: true },
     run: async () => {
       await parts.api.administer(path, { method: "DELETE" });

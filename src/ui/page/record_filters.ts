@@ -1,6 +1,6 @@
 import type { Field, Fields as Described } from "../../webhooks/resources/field.ts";
 import { wordsOf } from "./api.ts";
-import { element } from "./element.ts";
+import { button, element, setHidden } from "./element.ts";
 import { shortId } from "./text.ts";
 import type { PageParts } from "./view.ts";
 
@@ -59,6 +59,8 @@ export class RecordFilters {
   readonly #controls = new Map<string, Control>();
   readonly #labels = new Map<string, string>();
   readonly #times: readonly HTMLElement[];
+  readonly #fold = button("Filters", () => this.#unfold(), { look: "fold" });
+  readonly #clear = button("Clear filters", () => this.#clearAll(), { look: "small" });
 
   constructor(parts: PageParts, options: RecordFiltersOptions) {
     this.#parts = parts;
@@ -69,8 +71,15 @@ export class RecordFilters {
     );
     const time = hasTimes ? this.#filter(TIMES) : [];
     this.#times = hasTimes ? [...this.#moment("From", "since"), ...this.#moment("to", "until")] : [];
-    this.nodes = [...nodes, ...time, ...this.#times];
-    this.#showTimes();
+    const all = [...nodes, ...time, ...this.#times];
+    this.nodes = all.length === 0 ? [] : [this.#fold, ...all, this.#clear];
+    this.#fold.setAttribute("aria-expanded", "false");
+    this.#show();
+  }
+
+  /** Returns whether the list is narrowed. */
+  get isSet(): boolean {
+    return [...this.#controls.values()].some(({ value }) => value !== "");
   }
 
   /** The parameters of the API. */
@@ -98,7 +107,7 @@ export class RecordFilters {
       ? element("input", { id, type: "search", autocomplete: "off", placeholder })
       : element("select", { id }, ...choices.map(([value, text]) => element("option", { value }, text)));
     if (control instanceof HTMLSelectElement && load !== undefined) {
-      const kept = this.#parts.filters.get(id) ?? "";
+      const kept = this.#parts.filters.get(this.#options.list, parameter);
       if (kept !== "") control.append(element("option", { value: kept }, shortId(kept)));
       void this.#addChoices(control, load);
     }
@@ -115,20 +124,33 @@ export class RecordFilters {
 
   #labelled(label: string, parameter: string, control: Control): HTMLElement[] {
     const { filters } = this.#parts;
-    const { id } = control;
-    control.value = filters.get(id) ?? "";
+    const { list, onChange } = this.#options;
+    control.value = filters.get(list, parameter);
     control.addEventListener("change", () => {
-      filters.set(id, control.value);
-      this.#showTimes();
-      this.#options.onChange();
+      filters.set(list, { [parameter]: control.value });
+      this.#show();
+      onChange();
     });
     this.#controls.set(parameter, control);
-    return [element("span", { class: "filter" }, element("label", { for: id }, label), control)];
+    return [element("span", { class: "filter" }, element("label", { for: control.id }, label), control)];
   }
 
-  #showTimes(): void {
+  #show(): void {
     const isBetween = this.#controls.get("time")?.value === BETWEEN;
     for (const node of this.#times) node.hidden = !isBetween;
+    setHidden(this.#clear, !this.isSet);
+  }
+
+  #unfold(): void {
+    const isOpen = this.#fold.getAttribute("aria-expanded") === "true";
+    this.#fold.setAttribute("aria-expanded", String(!isOpen));
+  }
+
+  #clearAll(): void {
+    const none = [...this.#controls].map(([parameter, control]) => [parameter, control.value = ""]);
+    this.#parts.filters.set(this.#options.list, Object.fromEntries(none));
+    this.#show();
+    this.#options.onChange();
   }
 
   #id(parameter: string): string {

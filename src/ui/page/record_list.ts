@@ -1,14 +1,16 @@
 import type { Fields as Described } from "../../webhooks/resources/field.ts";
 import { wordsOf } from "./api.ts";
 import { button, type Child, element, fill, setText } from "./element.ts";
-import { type Content, type FormatName, formatOf } from "./field_display.ts";
+import { type FormatName, formatOf } from "./field_display.ts";
 import { exactText, type Fields, recordsOf, textOf } from "./fields.ts";
 import { Polling } from "./polling.ts";
-import { actionButton, type RecordAction, type Row } from "./record_action.ts";
+import { Pager } from "./pager.ts";
+import { textBlock } from "./pieces.ts";
+import { actionMenu, type RecordAction, type Row } from "./record_action.ts";
 import { type LoadChoices, RecordFilters } from "./record_filters.ts";
 import { type BulkAction, RecordSelection } from "./record_selection.ts";
 import { type Column, LiveTable } from "./table.ts";
-import { dayOf, momentText, shortId } from "./text.ts";
+import { shortId } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
 /** A list of records of the administration API, as data. */
@@ -16,13 +18,15 @@ interface RecordListOptions {
   readonly resource: ListedResource;
   readonly title: string;
   readonly about: string;
-  readonly empty: string;
+  /** What to do to get the first record, and the command for it, if any. */
+  readonly next: readonly [text: string, command?: string];
   readonly columns: readonly RecordColumn[];
   /** Filters with choices that are loaded. */
   readonly loads?: Readonly<Record<string, LoadChoices>>;
   /** True if records can be filtered by their time. */
   readonly hasTimes?: boolean;
   readonly bulk?: BulkAction;
+  /** The actions on a record, in a menu with the name of the record. */
   readonly actions?: (row: Row) => readonly RecordAction[];
   /** The button that adds a record. */
   readonly add?: { readonly label: string; readonly open: (parts: PageParts, added: () => void) => void };
@@ -40,15 +44,16 @@ interface ListedResource {
   readonly list: string;
   readonly fields: Described;
   readonly filters: Described;
+  readonly items?: string;
 }
 
 /** A field as its description says, in another format or under another label, or cells with their own content. */
 type RecordColumn =
   | string
-  | { readonly field: string; readonly as?: FormatName; readonly label?: string }
-  | { readonly label: string; readonly look?: string; readonly cell: (row: Row) => Content };
+  | { readonly field: string; readonly as?: FormatName; readonly label?: string; readonly isAside?: boolean }
+  | Omit<Column<Row>, "order">;
 
-const PAGE_SIZE = "25";
+const PAGE_SIZE = 25;
 const REFRESH_MS = 3_000;
 
 /** A view that shows a list of records, or one of them where its address has an id. */
@@ -76,24 +81,24 @@ class RecordList implements OpenedView {
   readonly #above = element("div");
   #shownAbove = "";
   readonly #status = element("p", { class: "note", role: "status" }, "Loading…");
+  readonly #empty = element("div");
   readonly #problem = element("p", { class: "problem", role: "alert" });
-  readonly #newer = button("Newer", () => this.#turn(-1));
-  readonly #older = button("Older", () => this.#turn(1));
+  readonly #pagers = ["pager first", "pager"].map((look) => new Pager(look, (by) => this.#turn(by)));
   readonly #polling: Polling<Fields>;
   /** The cursor of each page up to this one. */
   #cursors: string[] = [""];
   #nextCursor = "";
-  #day = "";
 
   constructor(parts: PageParts, options: RecordListOptions) {
     this.#parts = parts;
     this.#options = options;
-    const { resource, title, empty, add, bulk, loads = {}, hasTimes = false } = options;
+    const { resource, title, add, bulk, loads = {}, hasTimes = false } = options;
     const { list: name, filters } = resource;
     this.#selection = bulk === undefined || parts.session.isReadOnly
       ? undefined
       : new RecordSelection(parts, name, bulk, () => this.#polling.read());
     const columns = this.#columns();
+    const empty = [this.#empty];
     this.#table = new LiveTable({ caption: title, columns, empty, key: (one) => textOf(one, "id") });
     this.#filters = new RecordFilters(parts, {
       list: name,
@@ -103,22 +108,21 @@ class RecordList implements OpenedView {
       onChange: () => this.#restart(),
       onLabels: () => this.#table.redraw(),
     });
-    const bar = element("div", { class: "bar" }, ...this.#filters.nodes);
+    const [above, below] = this.#pagers.map(({ node }) => node);
+    const bar = element("div", { class: "bar" }, ...this.#filters.nodes, this.#status, above);
     if (add !== undefined && !parts.session.isReadOnly) {
       const open = () => add.open(parts, () => this.#restart());
       bar.append(button(add.label, open, { look: "primary" }));
     }
-    const feet = element("div", { class: "feet" }, this.#newer, this.#older, this.#status);
     const list = element(
       "div",
       { class: "list" },
       this.#problem,
       this.#selection?.node,
       this.#table.node,
-      feet,
+      below,
     );
     this.nodes = [bar, this.#result, this.#above, list];
-    this.#older.hidden = this.#newer.hidden = true;
     this.#polling = new Polling({
       clock: parts.clock,
       everyMs: REFRESH_MS,
@@ -142,14 +146,12 @@ class RecordList implements OpenedView {
         const box = this.#selection?.box(one, `${record.label.toLowerCase()} ${link.textContent}`);
         return box === undefined ? [link] : [element("span", { class: "filter" }, box, link)];
       };
-      shown.unshift({ label: record.label, look: record.name === undefined ? "actions" : "name", cell });
+      shown.unshift({ label: record.label, ...record.name === undefined ? {} : { look: "name" }, cell });
     }
     if (actions !== undefined && !this.#parts.session.isReadOnly) {
-      const cell = (one: Fields) => {
-        const buttons = actions(this.#row(one)).map((action) => actionButton(this.#parts, action));
-        return [element("div", { class: "acts" }, ...buttons)];
-      };
-      shown.push({ label: "Actions", look: "actions", cell });
+      const nameOf = record?.name ?? ((one) => textOf(one, "name"));
+      const cell = (one: Fields) => [actionMenu(this.#parts, nameOf(one), actions(this.#row(one)))];
+      shown.push({ label: "Actions", look: "menu", cell });
     }
     return shown;
   }
@@ -157,11 +159,11 @@ class RecordList implements OpenedView {
   #column(column: RecordColumn): Column<Fields> {
     if (typeof column === "string") return this.#column({ field: column });
     if ("cell" in column) return { ...column, cell: (one) => column.cell(this.#row(one)) };
-    const { field: name, as, label } = column;
+    const { field: name, as, label, isAside = false } = column;
     const field = this.#options.resource.fields[name];
     const { content, ...look } = formatOf(field, as);
     const cell = (one: Fields) => content(one, name, this.#parts.clock.now());
-    return { label: label ?? field?.label ?? name, ...look, cell };
+    return { label: label ?? field?.label ?? name, ...look, isAside, cell };
   }
 
   #link(record: Fields, { label, name }: NonNullable<RecordListOptions["record"]>): HTMLElement {
@@ -204,7 +206,7 @@ class RecordList implements OpenedView {
 
   #read(): Promise<Fields> {
     const { api, clock } = this.#parts;
-    const paging = { limit: PAGE_SIZE, cursor: this.#cursors.at(-1) ?? "" };
+    const paging = { limit: String(PAGE_SIZE), cursor: this.#cursors.at(-1) ?? "" };
     const query = { ...this.#filters.query(clock.now()), ...paging };
     return api.administer(`/${this.#options.resource.list}`, { query });
   }
@@ -223,20 +225,26 @@ class RecordList implements OpenedView {
   }
 
   #show(page: Fields): void {
-    const now = this.#parts.clock.now();
+    const items = recordsOf(page, "items");
     setText(this.#problem, "");
-    this.#table.update(recordsOf(page, "items"));
+    setText(this.#status, "");
+    this.#table.update(items);
+    if (items.length === 0) this.#showEmpty();
     this.#showAbove(page);
-    // Times without a date are those of today: they get one at midnight.
-    if (this.#day !== dayOf(now)) this.#table.redraw();
-    this.#day = dayOf(now);
     this.#selection?.update();
     this.#nextCursor = textOf(page, "nextCursor");
-    this.#older.disabled = this.#nextCursor === "";
-    this.#newer.disabled = this.#cursors.length === 1;
-    this.#older.hidden = this.#newer.hidden = this.#older.disabled && this.#newer.disabled;
-    this.#status.title = `As of ${momentText(now, now)}, refreshed every ${REFRESH_MS / 1_000} s`;
-    setText(this.#status, `Page ${this.#cursors.length}`);
-    this.#status.hidden = this.#newer.hidden;
+    const first = (this.#cursors.length - 1) * PAGE_SIZE + 1;
+    for (const pager of this.#pagers) {
+      pager.show({ first, count: items.length, hasMore: this.#nextCursor !== "" });
+    }
+  }
+
+  /** Says how to get the first record, unless the filters exclude all. */
+  #showEmpty(): void {
+    const { resource: { list, items = list.replaceAll("-", " ") }, next: [text, command] } = this.#options;
+    if (this.#filters.isSet) return setText(this.#empty, `No matching ${items}.`);
+    if (this.#empty.childElementCount > 0) return;
+    const block = command === undefined ? undefined : textBlock("The command", command);
+    fill(this.#empty, [element("strong", {}, `No ${items} yet.`), element("p", {}, text), block]);
   }
 }

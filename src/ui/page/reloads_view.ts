@@ -23,7 +23,7 @@ function openReloads(parts: PageParts): OpenedView {
       { label: "Result", cell: ({ ok }) => [ok ? badge("loaded", "good") : badge("rejected", "bad")] },
       { label: "Changed", look: "name", cell: changesOf },
       { label: "Limits", look: "number", cell: ({ ok, limits }) => ok ? countText(limits) : NOTHING },
-      { label: "Problems", look: "prose", cell: problemsOf },
+      { label: "Problems", look: "wrap", cell: problemsOf },
     ],
   });
   const update = () => {
@@ -39,7 +39,7 @@ function openReloads(parts: PageParts): OpenedView {
 function changesOf({ changed, version }: ConfigurationLoad): Child[] {
   if (version !== "") return ["version ", code(version)];
   if (changed.length === 0) return ["nothing"];
-  return changed.map((path) => element("div", {}, code(path)));
+  return [code(changed.join(" "))];
 }
 
 function problemsOf({ problems, problemCount }: ConfigurationLoad): Child[] {

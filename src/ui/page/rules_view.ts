@@ -1,5 +1,6 @@
 import { element, setText } from "./element.ts";
-import { badge, code } from "./pieces.ts";
+import { ruleLink } from "./explain_request.ts";
+import { badge, filterField } from "./pieces.ts";
 import { shareBar } from "./bar_chart.ts";
 import type { RuleStatistics } from "../snapshot.ts";
 import { LiveTable } from "./table.ts";
@@ -20,7 +21,13 @@ function openRules(parts: PageParts): OpenedView {
     key: ({ name }) => name,
     empty: "No matching rules.",
     columns: [
-      { label: "Rule", look: "name", cell: nameAndPlace, order: byText(({ name }) => name) },
+      {
+        label: "Rule",
+        look: "name",
+        cell: (rule) => [ruleLink(parts, rule.name, rule)],
+        order: byText(({ name }) => name),
+      },
+      { label: "File", cell: fileOf, order: byText(({ at }) => at) },
       { label: "Limit", cell: ({ limit }) => limit.toLowerCase() },
       { label: "Mode", cell: modes },
       number("Hits", ({ hits }) => hits),
@@ -30,14 +37,8 @@ function openRules(parts: PageParts): OpenedView {
       { label: "Share over", look: "bar", cell: share, order: (a, b) => shareOf(a) - shareOf(b) },
     ],
   });
-  const filter = element("input", {
-    id: "rules-filter",
-    type: "search",
-    autocomplete: "off",
-    spellcheck: "false",
-    placeholder: "part of a name or file",
-  });
   const status = element("p", { class: "note", role: "status" });
+  const [label, filter] = filterField(parts, "rules", "part of a name or file", () => update());
   const update = () => {
     const { snapshot } = parts.live();
     if (snapshot === undefined) return;
@@ -50,14 +51,13 @@ function openRules(parts: PageParts): OpenedView {
       : countText(snapshot.rulesTotal);
     setText(status, part === "" ? `Rules: ${all}` : `${countText(rules.length)} found among ${all}`);
   };
-  filter.addEventListener("input", update);
   update();
-  const label = element("label", { for: "rules-filter" }, "Filter");
   return { nodes: [element("div", { class: "bar" }, label, filter, status), table.node], update };
 }
 
-function nameAndPlace({ name, at }: RuleStatistics): HTMLElement[] {
-  return [code(name), element("div", { class: "note" }, at)];
+/** The end of the path; the whole one is its tooltip. */
+function fileOf({ at }: RuleStatistics): HTMLElement[] {
+  return [element("span", { title: at }, at.slice(at.lastIndexOf("/") + 1))];
 }
 
 function modes({ shadowMode, quotaMode }: RuleStatistics): HTMLElement[] {

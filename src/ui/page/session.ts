@@ -1,8 +1,11 @@
 /** The parts of the service that a token gives access to. */
 export type TokenUse = "live" | "administration";
 
+/** Where tokens may be kept while the tab is open. */
+type TokenStorage = Pick<Storage, "getItem" | "setItem" | "removeItem">;
+
 /**
- * The tokens, in memory only. ADMIN_TOKEN also gives access to the live statistics; a token given for those is tried
+ * The tokens, in memory only unless the reader keeps them for the tab. ADMIN_TOKEN also gives access to the live statistics; a token given for those is tried
  * once for the administration, because it may be ADMIN_TOKEN.
  */
 export class Session {
@@ -15,6 +18,24 @@ export class Session {
   #knownToken: string | undefined;
   readonly #problems = new Map<TokenUse, string>();
   readonly #listeners = new Set<() => void>();
+  readonly #storage: TokenStorage | undefined;
+
+  constructor(storage?: TokenStorage) {
+    this.#storage = storage;
+    this.restore();
+  }
+
+  /** Takes the tokens that were kept for the tab. */
+  restore(): void {
+    this.#live = this.#storage?.getItem("live") ?? undefined;
+    this.#administration = this.#storage?.getItem("administration") ?? undefined;
+    if (this.holdsToken) this.#notify();
+  }
+
+  /** Returns whether a token is kept for the tab. */
+  get isKept(): boolean {
+    return USES.some((use) => typeof this.#storage?.getItem(use) === "string");
+  }
 
   /** The token to send; undefined when none is known. */
   tokenFor(use: TokenUse): string | undefined {
@@ -52,7 +73,10 @@ export class Session {
     return this.#problems.get(use);
   }
 
-  store(use: TokenUse, token: string): void {
+  /** Kept for the tab, the token outlives a reload. */
+  store(use: TokenUse, token: string, isKept = false): void {
+    if (isKept) this.#storage?.setItem(use, token);
+    else this.#storage?.removeItem(use);
     if (use === "live") {
       this.#live = token;
       this.#isLiveOnly = false;
@@ -67,9 +91,11 @@ export class Session {
   reject(use: TokenUse, token: string | undefined): void {
     if (token !== this.tokenFor(use)) return;
     if (token !== undefined && token === this.#administration) {
+      this.#storage?.removeItem("administration");
       this.#administration = undefined;
       this.#problems.set("live", REJECTED).set("administration", REJECTED);
     } else if (use === "live") {
+      this.#storage?.removeItem("live");
       this.#live = undefined;
       if (token !== undefined) this.#problems.set(use, REJECTED);
     } else {
@@ -79,7 +105,9 @@ export class Session {
     this.#notify();
   }
 
-  forget(): void {
+  /** Forgets all tokens, those of the tab too unless `keepsTab`. */
+  forget({ keepsTab = false } = {}): void {
+    if (!keepsTab) { for (const use of USES) this.#storage?.removeItem(use); }
     this.#live = undefined;
     this.#administration = undefined;
     this.#isLiveOnly = false;
@@ -99,5 +127,6 @@ export class Session {
   }
 }
 
+const USES = ["live", "administration"] as const;
 const REJECTED = "The service rejected the token.";
 const LIVE_ONLY = "This token gives access to the live statistics, but not to the administration.";

@@ -1,7 +1,7 @@
 import { wordsOf } from "./api.ts";
 import { type Child, element, setText } from "./element.ts";
 import { type Fields, flagOf, recordsOf, textOf } from "./fields.ts";
-import { badge, code, note } from "./pieces.ts";
+import { badge, code, filterField, note } from "./pieces.ts";
 import { LiveTable } from "./table.ts";
 import { countText } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
@@ -15,7 +15,7 @@ export const settingsView: View = {
   open: openSettings,
 };
 
-const KINDS = [["given", "those that are set"], ["", "all settings"]] as const;
+const KINDS = [["", "those that are set"], ["all", "all settings"]] as const;
 
 function openSettings(parts: PageParts): OpenedView {
   let settings: readonly Fields[] = [];
@@ -24,24 +24,22 @@ function openSettings(parts: PageParts): OpenedView {
     key: (setting) => textOf(setting, "name"),
     empty: "No matching settings.",
     columns: [
-      { label: "Setting", look: "name", cell: nameOf },
+      { label: "Setting", cell: (setting) => [code(textOf(setting, "name"))] },
       { label: "Value", look: "name", cell: valueOf },
-      { label: "From", cell: (setting) => [sourceOf(setting)] },
+      { label: "From", isAside: true, cell: (setting) => textOf(setting, "source") },
+      { label: "Description", look: "prose", cell: (setting) => textOf(setting, "doc") },
     ],
   });
   const kinds = KINDS.map(([value, label]) => element("option", { value }, label));
   const kind = element("select", { id: "settings-kind" }, ...kinds);
-  const filter = element("input", {
-    id: "settings-filter",
-    type: "search",
-    placeholder: "part of a name or text",
-  });
+  kind.value = parts.filters.get("settings", "show");
+  const [label, filter] = filterField(parts, "settings", "part of a name or text", () => show());
   const status = element("p", { class: "note", role: "status" }, "Loading…");
   const problem = element("p", { class: "problem", role: "alert" });
   const show = () => {
     const part = filter.value.trim().toLowerCase();
     const shown = settings.filter((setting) =>
-      (kind.value === "" || textOf(setting, "source") !== "default") &&
+      (kind.value === "all" || textOf(setting, "source") !== "default") &&
       ["name", "group", "value", "doc"].some((name) => textOf(setting, name).toLowerCase().includes(part))
     );
     table.update(shown);
@@ -56,16 +54,13 @@ function openSettings(parts: PageParts): OpenedView {
       setText(status, "");
     }
   };
-  kind.addEventListener("change", show);
-  filter.addEventListener("input", show);
+  kind.addEventListener("change", () => {
+    parts.filters.set("settings", { show: kind.value });
+    show();
+  });
   void load();
-  const label = (id: string, text: string) => element("label", { for: id }, text);
-  const bar = [label("settings-kind", "Show"), kind, label("settings-filter", "Filter"), filter, status];
+  const bar = [element("label", { for: kind.id }, "Show"), kind, label, filter, status];
   return { nodes: [element("div", { class: "bar" }, ...bar), problem, table.node] };
-}
-
-function nameOf(setting: Fields): Child[] {
-  return [code(textOf(setting, "name")), element("div", { class: "note" }, textOf(setting, "doc"))];
 }
 
 function valueOf(setting: Fields): Child[] {
@@ -75,9 +70,4 @@ function valueOf(setting: Fields): Child[] {
   if (setting["value"] === undefined) return [note(textOf(setting, "whenUnset"))];
   const value = textOf(setting, "value");
   return [value === "" ? note("empty") : code(value)];
-}
-
-function sourceOf(setting: Fields): HTMLElement {
-  const source = textOf(setting, "source");
-  return source === "default" ? note(source) : badge(source, "good");
 }

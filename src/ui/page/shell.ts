@@ -34,7 +34,7 @@ export class Shell {
     if (view === undefined) return;
     this.#view = view;
     this.#id = decoded(id);
-    if (query !== "") this.#setFilters(view.name, new URLSearchParams(query));
+    if (this.#id === "") this.#parts.filters.follow(view.name, query);
     this.#parts.dialogs.closeAll();
     this.#draw();
     for (const link of this.#places.nav.querySelectorAll("a")) {
@@ -45,13 +45,6 @@ export class Shell {
     if (isFirst) return;
     globalThis.scrollTo(0, 0);
     focusHeading();
-  }
-
-  /** The filters of an address replace all others of its list. */
-  #setFilters(list: string, query: URLSearchParams): void {
-    const { filters } = this.#parts;
-    for (const id of [...filters.keys()]) if (id.startsWith(`${list}-`)) filters.delete(id);
-    for (const [parameter, value] of query) filters.set(`${list}-${parameter}`, value);
   }
 
   /** Called for each new snapshot and each change of the session. */

@@ -1,8 +1,8 @@
 import type { ShownSecret } from "./dialogs.ts";
-import { element } from "./element.ts";
-import { type Fields, fieldsOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import { code, moment } from "./pieces.ts";
-import { actionButton, type RecordAction, type Row } from "./record_action.ts";
+import { type Child, element } from "./element.ts";
+import { type Fields, fieldsOf, textOf, timeOf } from "./fields.ts";
+import { code, note } from "./pieces.ts";
+import { type RecordAction, type Row } from "./record_action.ts";
 import { type RecordField, requestFields } from "./record_form.ts";
 import {
   CUSTOM_PLACES,
@@ -11,6 +11,7 @@ import {
   TRIGGERS,
   VERIFICATION_SECRET,
 } from "./resources.ts";
+import { exactTimeText, shortId } from "./text.ts";
 
 const GENERIC = "hmac-sha256";
 const CUSTOM = "custom";
@@ -46,20 +47,24 @@ export function hasCredentials(trigger: Fields): boolean {
   return textOf(fieldsOf(trigger["verify"]), "scheme") !== SNS;
 }
 
-/** The scheme of a trigger whose calls are signed, and its secrets. */
-export function signatureOf(row: Row): HTMLElement[] {
-  const { verify } = row.record;
-  const scheme = element("div", { title: JSON.stringify(verify) }, code(textOf(fieldsOf(verify), "scheme")));
-  return [scheme, ...recordsOf(row.record, "secrets").map((secret) => secretOf(row, secret))];
+/** The scheme of a trigger whose calls are signed, and the number of its secrets. */
+export function signatureOf({ verify, secrets }: Fields): Child[] {
+  const scheme = code(textOf(fieldsOf(verify), "scheme"));
+  const count = Array.isArray(secrets) && secrets.length > 1 ? ` ${secrets.length} secrets` : "";
+  return [element("span", { title: JSON.stringify(verify) }, scheme), note(count)];
 }
 
-function secretOf({ parts, record, path, now, refresh }: Row, secret: Fields): HTMLElement {
+/** Revokes one of the secrets of a trigger. */
+export function revokeSecretAction(
+  { parts, record, path, refresh }: Row,
+  secret: Fields,
+): RecordAction {
   const id = textOf(secret, "id");
   const name = textOf(record, "name");
-  const revoke = actionButton(parts, {
-    label: "Revoke",
-    spoken: `Revoke the secret ${id} of ${name}`,
-    action: `revoke ${id}`,
+  const at = timeOf(secret, "createdAt");
+  return {
+    label: `Revoke the secret of ${at === undefined ? shortId(id) : exactTimeText(at)}`,
+    look: "danger",
     question: {
       title: "Revoke this secret?",
       text: `Calls of ${name} that are signed with this secret are answered with 401.`,
@@ -71,8 +76,7 @@ function secretOf({ parts, record, path, now, refresh }: Row, secret: Fields): H
       return "Secret revoked.";
     },
     then: refresh,
-  });
-  return element("div", { class: "acts" }, "since ", moment(timeOf(secret, "createdAt"), now), revoke);
+  };
 }
 
 /** A generated secret, to be shown; a given one is not returned. */
@@ -99,7 +103,7 @@ export function rotateSecretAction({ parts: { api, dialogs }, record, path, refr
         return generatedSecret("The new secret", created, name);
       },
     });
-  return { label: "Rotate", spoken: `Rotate the secret of ${name}`, run: () => void ask() };
+  return { label: "Rotate the secret", run: () => void ask() };
 }
 
 const VERIFY = TRIGGERS.fields["verify"]?.fields ?? {};

@@ -118,6 +118,11 @@ function loadOf(fields: Fields): ConfigurationLoad {
 function ruleOf(fields: Fields): RuleStatistics {
   return {
     name: textOf(fields, "name"),
+    domain: textOf(fields, "domain"),
+    entries: recordsOf(fields, "entries").map((one) => ({
+      key: textOf(one, "key"),
+      value: textOf(one, "value"),
+    })),
     limit: textOf(fields, "limit"),
     at: textOf(fields, "at"),
     shadowMode: flagOf(fields, "shadowMode"),

@@ -1,12 +1,18 @@
 import { type Child, element, fill, focusHeading, setText } from "./element.ts";
+import { NOTHING } from "./text.ts";
+
+/** Classes of columns whose texts may be longer than their place. */
+const LONG: ReadonlySet<string> = new Set(["name", "prose", "wrap"]);
 
 /** One column of a table. */
 export interface Column<T> {
   readonly label: string;
-  /** The class of its cells: `number`, `name`, `actions`. */
+  /** The class of its cells: `number`, `name`, `prose`, `wrap`, `menu`. */
   readonly look?: string;
   /** The content of a cell; rebuilt when the item has changed. */
   readonly cell: (item: T) => string | readonly Child[];
+  /** Hides the column while all of several rows say the same in it. */
+  readonly isAside?: boolean;
   /** Makes the column sortable. */
   readonly order?: (a: T, b: T) => number;
 }
@@ -16,7 +22,7 @@ interface TableOptions<T> {
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly key: (item: T) => string;
-  readonly empty: string;
+  readonly empty: string | readonly Child[];
   /** True if its rows fit into a narrow window; others become blocks there. */
   readonly isNarrow?: boolean;
 }
@@ -47,7 +53,8 @@ export class LiveTable<T> {
     this.#options = options;
     this.#heads = options.columns.map((column, index) => this.#head(column, index));
     this.#body = element("tbody", { role: "rowgroup" });
-    this.#empty = element("p", { class: "empty" }, options.empty);
+    const { empty } = options;
+    this.#empty = element("div", { class: "empty" }, ...typeof empty === "string" ? [empty] : empty);
     this.#table = element(
       "table",
       { role: "table" },
@@ -79,6 +86,7 @@ export class LiveTable<T> {
     }
     const nodes = this.#sorted(items).map((item) => this.#rowOf(item).node);
     if (!this.#isInUse() || nodes.some(({ parentNode }) => parentNode === null)) this.#place(nodes);
+    this.#fit();
     this.#table.hidden = items.length === 0;
     this.#empty.hidden = items.length > 0;
   }
@@ -88,6 +96,25 @@ export class LiveTable<T> {
     if (this.node.hidden) return;
     for (const row of this.#rows.values()) row.shown = "";
     this.update(this.#items);
+  }
+
+  /** Hides columns that tell nothing; long texts take what others leave. */
+  #fit(): void {
+    const rows = [...this.#rows.values()];
+    const isShown = this.#heads.map((head, index) => {
+      const cells = rows.flatMap(({ cells }) => cells[index] ?? []);
+      const [first = "", ...others] = new Set(cells.map(({ textContent }) => textContent));
+      const isSame = cells.length > 0 && others.length === 0;
+      const isAside = this.#options.columns[index]?.isAside === true && cells.length > 1;
+      const isHidden = isSame && (isNothing(first) || isAside);
+      for (const node of [head, ...cells]) node.hidden = isHidden;
+      return !isHidden;
+    });
+    const shown = this.#options.columns.filter((_, index) => isShown[index]);
+    const isLong = ({ look = "" }: Column<T>) => LONG.has(look);
+    const width = shown.some(isLong) ? "max-content" : "minmax(max-content, auto)";
+    this.#table.style.gridTemplateColumns = shown.map((one) => isLong(one) ? "minmax(5rem, auto)" : width)
+      .join(" ");
   }
 
   #isInUse(): boolean {
@@ -110,9 +137,13 @@ export class LiveTable<T> {
     row.item = item;
     if (row.shown === shown) return row;
     row.shown = shown;
-    columns.forEach(({ cell }, index) => {
+    columns.forEach(({ cell, look }, index) => {
       const node = row.cells[index];
-      if (node !== undefined) show(node, cell(item));
+      if (node === undefined) return;
+      show(node, cell(item));
+      node.classList.toggle("none", isNothing(node.textContent));
+      // A long text may be cut.
+      if (LONG.has(look ?? "")) node.title = node.textContent;
     });
     return row;
   }
@@ -152,6 +183,10 @@ export class LiveTable<T> {
     const order = this.#options.columns[column]?.order;
     return order === undefined ? items : items.toSorted((a, b) => sign * order(a, b));
   }
+}
+
+function isNothing(text: string): boolean {
+  return text === "" || text === NOTHING;
 }
 
 function show(cell: HTMLElement, content: string | readonly Child[]): void {

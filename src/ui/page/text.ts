@@ -3,6 +3,9 @@ const RATE = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 1 });
 const LATENCY = new Intl.NumberFormat("en-GB", { maximumSignificantDigits: 2 });
 const SHARE = new Intl.NumberFormat("en-GB", { style: "percent", maximumFractionDigits: 1 });
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+const EXACT = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
+const MONTH_SECONDS = 30 * 86_400;
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
 /** Shown in place of a missing value. */
@@ -62,6 +65,21 @@ export function momentText(at: number, now: number): string {
   if (Number.isNaN(date.getTime())) return NOTHING;
   const time = TIME.format(date);
   return dayOf(at) === dayOf(now) ? time : `${DAY.format(date)} ${time}`;
+}
+
+/** The distance of a time from now in one unit, such as `5 min ago`; the date beyond a month. */
+export function agoText(at: number, now: number): string {
+  const seconds = Math.round(Math.abs(now - at) / 1_000);
+  const [length, unit] = STEPS.find(([length]) => seconds >= length) ?? [1, "s"];
+  if (seconds === 0) return "now";
+  if (seconds > MONTH_SECONDS) return DATE.format(at);
+  const distance = `${Math.floor(seconds / length)} ${unit}`;
+  return at > now ? `in ${distance}` : `${distance} ago`;
+}
+
+/** A time in full, with the time zone of the reader. */
+export function exactTimeText(at: number): string {
+  return EXACT.format(at);
 }
 
 /** The local date of a time. */

@@ -18,7 +18,10 @@ const ASKED: Readonly<Record<TokenUse, { title: string; label: string; text: str
   },
 };
 
-/** Asks for a token, which is kept in memory only. */
+const KEPT =
+  "It outlives reloads until the tab is closed or you forget it. Scripts of this address could read it: leave this off on a computer that others use.";
+
+/** Asks for a token, which is kept in memory only unless the reader keeps it for the tab. */
 export function tokenForm(session: Session, use: TokenUse): HTMLElement {
   const { title, label, text } = ASKED[use];
   const form = new Form({
@@ -28,14 +31,14 @@ export function tokenForm(session: Session, use: TokenUse): HTMLElement {
       label,
       kind: "secret",
       hint: "Kept in memory until you forget it, reload or leave the page.",
-    }],
+    }, { name: "isKept", label: "Keep it for this tab", kind: "check", hint: KEPT }],
     run: (values) => {
       const token = (values["token"] ?? "").trim();
       if (!TOKEN.test(token)) {
         throw new ApiProblem("Invalid token: expected visible ASCII without spaces", { field: "token" });
       }
       form.set("token", "");
-      session.store(use, token);
+      session.store(use, token, values["isKept"] === "true");
     },
   });
   const problem = session.problem(use);

@@ -1,8 +1,7 @@
 import { code } from "./pieces.ts";
-import { element } from "./element.ts";
 import { type Fields, fieldsOf, recordsOf, textOf } from "./fields.ts";
 import type { FormValues } from "./form.ts";
-import { actionButton, deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
+import { deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
 import { askEdit, askNew, type RecordField, type RecordForm, settableFields } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
 import { CHALLENGE_TOKEN, TRIGGERS } from "./resources.ts";
@@ -10,6 +9,7 @@ import {
   generatedSecret,
   hasCredentials,
   isSigned,
+  revokeSecretAction,
   rotateSecretAction,
   signatureOf,
   VERIFY_FIELDS,
@@ -22,17 +22,14 @@ import { descriptorsIn, descriptorsText, headersIn, objectIn } from "./typed_tex
 export const triggersView = recordListView({
   resource: TRIGGERS,
   title: "Triggers",
-  about: "What starts workflows. A call has a key or a signature; the page shows keys and secrets only once.",
-  empty: "No triggers yet.",
+  about:
+    "What starts workflows. A call has a key or a signature. Its address is /api/v1/workflows/triggers/NAME.",
+  next: [
+    "A trigger starts a workflow of a file in WORKFLOW_DIRECTORY:",
+    "weir triggers create order-intake --workflow order",
+  ],
   columns: [
-    {
-      label: "Trigger",
-      look: "name",
-      cell: ({ record }) => [
-        code(textOf(record, "name")),
-        element("div", { class: "note" }, `/api/v1/workflows/triggers/${textOf(record, "name")}`),
-      ],
-    },
+    { field: "name", as: "code", label: "Trigger" },
     "enabled",
     { field: "workflow", as: "code" },
     {
@@ -43,9 +40,9 @@ export const triggersView = recordListView({
     "createdAt",
     {
       label: "Keys",
-      cell: (row) => {
-        if (isSigned(row.record)) return signatureOf(row);
-        return recordsOf(row.record, "keys").map((key) => keyOf(row, key));
+      cell: ({ record }) => {
+        if (isSigned(record)) return signatureOf(record);
+        return [code(recordsOf(record, "keys").map(keyName).join(" "))];
       },
     },
   ],
@@ -69,13 +66,16 @@ function bearerText(name: string): string {
   return `Callers of ${name} send it as their bearer token.`;
 }
 
-function keyOf({ parts, record, path, refresh }: Row, key: Fields): HTMLElement {
+function keyName(key: Fields): string {
+  return `…${textOf(key, "lastFour")}`;
+}
+
+function revokeAction({ parts, record, path, refresh }: Row, key: Fields): RecordAction {
   const id = textOf(key, "id");
-  const name = `…${textOf(key, "lastFour")}`;
-  const revoke = actionButton(parts, {
-    label: "Revoke",
-    spoken: `Revoke the key that ends in ${name}`,
-    action: `revoke ${id}`,
+  const name = keyName(key);
+  return {
+    label: `Revoke the key ${name}`,
+    look: "danger",
     question: {
       title: "Revoke this key?",
       text: `Calls of ${textOf(record, "name")} with the key that ends in ${name} are answered with 401.`,
@@ -87,8 +87,7 @@ function keyOf({ parts, record, path, refresh }: Row, key: Fields): HTMLElement 
       return "Key revoked.";
     },
     then: refresh,
-  });
-  return element("div", { class: "acts" }, code(name), revoke);
+  };
 }
 
 function actionsOf(row: Row): RecordAction[] {
@@ -100,14 +99,16 @@ function actionsOf(row: Row): RecordAction[] {
     edited: refresh,
   };
   return [
-    { label: "Call", spoken: `Call ${name}`, run: () => void askCall(row, name) },
-    { label: "Edit", spoken: `Edit ${name}`, run: () => void askEdit(parts, triggerForm, record, edit) },
-    switchAction(row, name, {
+    { label: "Call", run: () => void askCall(row, name) },
+    { label: "Edit", run: () => void askEdit(parts, triggerForm, record, edit) },
+    switchAction(row, {
       enabled: `${name} enabled.`,
       disabled: `${name} disabled; calls are answered with 403.`,
     }),
     ...hasCredentials(record) ? [isSigned(record) ? rotateSecretAction(row) : rotateKeyAction(row)] : [],
-    deleteAction(row, name, {
+    ...recordsOf(record, "keys").map((key) => revokeAction(row, key)),
+    ...recordsOf(record, "secrets").map((secret) => revokeSecretAction(row, secret)),
+    deleteAction(row, {
       noun: "trigger",
       text: `${name}, its keys or secrets, and its idempotency keys are deleted.`,
     }),
@@ -117,8 +118,7 @@ function actionsOf(row: Row): RecordAction[] {
 function rotateKeyAction({ parts: { api, dialogs }, record, path, refresh }: Row): RecordAction {
   const name = textOf(record, "name");
   return {
-    label: "Rotate",
-    spoken: `Rotate the key of ${name}`,
+    label: "Rotate the key",
     question: {
       title: "Create a new key?",
       text:

@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Api } from "./api.ts";
 import type { Dialogs } from "./dialogs.ts";
 import type { Child } from "./element.ts";
+import type { Filters } from "./filters.ts";
 import type { Messages } from "./messages.ts";
 import type { Session } from "./session.ts";
 import type { Counts, Snapshot } from "./snapshot.ts";
@@ -24,8 +25,7 @@ export interface PageParts {
   readonly messages: Messages;
   readonly clock: Pick<Clock, "now" | "after">;
   readonly live: () => LiveStatistics;
-  /** The values of the filters of lists, by the ids of their controls. */
-  readonly filters: Map<string, string>;
+  readonly filters: Filters;
   /** Opens a view, one record of it, or its list with these filters. */
   readonly go: (view: string, id?: string, filters?: Readonly<Record<string, string>>) => void;
 }

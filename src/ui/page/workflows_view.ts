@@ -12,14 +12,17 @@ export const workflowsView = recordListView({
   title: "Workflows",
   about:
     "Workflow files as this instance has read them. A file with errors leaves its previous version in use.",
-  empty: "No workflow files yet.",
+  next: [
+    "A workflow is a YAML file in WORKFLOW_DIRECTORY. Check a folder of files before they are loaded:",
+    "weir workflows check config/workflows",
+  ],
   columns: [
     { label: "State", field: "state", as: "badge" },
     { label: "File", field: "file", as: "code" },
     { label: "Steps", look: "name", cell: ({ record }) => namesOf(record, "steps") },
     { label: "Triggers", look: "name", cell: ({ record }) => namesOf(record, "triggers", "triggerCount") },
     { label: "Loaded", field: "loadedAt", as: "moment" },
-    { label: "Errors", look: "prose", cell: ({ record }) => errorsCell(record) },
+    { label: "Errors", look: "wrap", cell: ({ record }) => errorsCell(record) },
   ],
   above: (page) => [
     ...textOf(page, "folder") === "" ? [note("WORKFLOW_DIRECTORY is not set.")] : [],

@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes } from "#assert";
-import { eventually } from "../../harness/until.ts";
-import { type PageBed, pageTest, submit } from "./page_weir.ts";
+import { eventually, until } from "../../harness/until.ts";
+import { choose, type PageBed, pageTest, sendForm, submit } from "./page_weir.ts";
 
 const workflows = (url: string) => ({
   "wait.yaml": `workflow: wait
@@ -28,7 +28,7 @@ pageTest("endpoints, triggers, deliveries, executions and keys are made, followe
   await step("executions are followed and cancelled", () => executions(bed));
   await step("workflow files are shown with their errors and triggers", () => workflowFiles(bed));
   await step("a trigger is called without its key", () => testCall(bed));
-  await step("an endpoint is tried, rotated, disabled, recovered and deleted", () => endpoint(bed));
+  await step("an endpoint is tested, rotated, disabled, recovered and deleted", () => endpoint(bed));
   await step("an event key is added and deleted", () => eventKey(bed));
   await step("the audit tells of it all", () => audit(bed));
 });
@@ -93,7 +93,7 @@ async function deliver({ receiver, opened, page, dialog }: PageBed): Promise<voi
   await page.getByRole("heading", { name: "Attempt 2" }).waitFor();
   await opened.sees("12345678901234567890");
   receiver.react = ({ path }) => path === "/wait" ? 500 : 200;
-  await page.getByRole("button", { name: "Send again" }).click();
+  await page.getByRole("button", { name: "Resend" }).click();
   await page.getByText("Sending it again").waitFor();
   const byHand = await page.getByRole("heading", { name: /Attempt [3-9].*manual/ }).textContent() ?? "";
   await page.locator("dd .badge", { hasText: "acknowledged" }).waitFor();
@@ -124,19 +124,19 @@ async function trigger(bed: PageBed): Promise<void> {
     await weir.trigger(name, key, '{"total": 12345678901234567890}');
   }
   const row = page.locator("tbody tr", { hasText: "order-intake" });
-  await row.getByRole("button", { name: "Rotate" }).click();
+  await choose(page, "order-intake", "Rotate the key");
   await dialog.getByRole("button", { name: "Create a new key" }).click();
   const next = await shownOnce(bed, "svct_");
-  await eventually(2, () => row.getByText("…").count());
-  await row.getByText(`…${next.slice(-4)}`).waitFor();
-  await row.getByRole("button", { name: "Revoke" }).last().click();
+  const keys = () => row.getByText("…").textContent();
+  await until("two keys", async () => (await keys())?.split(" ").length === 2);
+  const old = (await keys())?.split(" ").find((one) => one !== `…${next.slice(-4)}`);
+  await choose(page, "order-intake", `Revoke the key ${old}`);
   await dialog.getByRole("button", { name: "Revoke the key" }).click();
-  await eventually(1, () => row.getByText("…").count());
+  await eventually(`…${next.slice(-4)}`, keys);
   await weir.trigger("order-intake", next, "{}").catch(() => {});
-  await row.getByRole("button", { name: "Disable" }).click();
+  await choose(page, "order-intake", "Disable");
   await row.getByText("disabled").waitFor();
-  // The same button, in its place, under the same finger.
-  await eventually("Enable", () => opened.value("document.activeElement.textContent"));
+  await eventually("⋯", () => opened.value("document.activeElement.textContent"));
 }
 
 async function executions({ opened, page }: PageBed): Promise<void> {
@@ -145,9 +145,9 @@ async function executions({ opened, page }: PageBed): Promise<void> {
   await page.locator("tr", { hasText: "succeeded" }).locator("[data-action=open]").last().click();
   await page.getByRole("heading", { name: "result set succeeded" }).waitFor();
   await opened.sees("12345678901234567890");
-  await page.getByRole("button", { name: "Cancel it" }).waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: "Cancel", exact: true }).waitFor({ state: "hidden" });
   const origin = new URL(page.url()).hash;
-  await page.getByRole("button", { name: "Run again" }).click();
+  await page.getByRole("button", { name: "Rerun" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Run it again" }).click();
   await page.getByText("Run again from").waitFor();
   await page.getByRole("heading", { name: "result set succeeded" }).waitFor();
@@ -163,10 +163,10 @@ async function executions({ opened, page }: PageBed): Promise<void> {
   for (const text of ["ask", "2", "the server responded with 500"]) {
     await current.getByText(text, { exact: true }).waitFor();
   }
-  await page.getByRole("button", { name: "Cancel it" }).click();
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel the execution" }).click();
   await page.locator("dd .badge", { hasText: "cancelled" }).waitFor();
-  await page.getByRole("button", { name: "Cancel it" }).waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: "Cancel", exact: true }).waitFor({ state: "hidden" });
 }
 
 async function workflowFiles({ weir, opened, page }: PageBed): Promise<void> {
@@ -194,18 +194,18 @@ async function workflowFiles({ weir, opened, page }: PageBed): Promise<void> {
 async function testCall({ opened, page, dialog }: PageBed): Promise<void> {
   await opened.view("Triggers");
   const row = page.locator("tbody tr", { hasText: "order-intake" });
-  const call = row.getByRole("button", { name: "Call order-intake" });
+  const call = () => choose(page, "order-intake", "Call");
   const go = dialog.getByRole("button", { name: "Call" });
-  await call.click();
+  await call();
   await dialog.getByLabel("Input").fill('{"total": 98765432109876543210}');
   await go.click();
   await dialog.getByText("Cannot call the trigger: it is disabled").waitFor();
   await dialog.getByRole("button", { name: "Cancel" }).click();
-  await row.getByRole("button", { name: "Enable" }).click();
+  await choose(page, "order-intake", "Enable");
   await row.getByText("enabled").waitFor();
   const addresses = [];
   for (let n = 0; n < 2; n++) {
-    await call.click();
+    await call();
     await dialog.getByLabel("Input").fill('{"total": 98765432109876543210}');
     await dialog.getByLabel("Idempotency-Key").fill("once");
     await go.click();
@@ -221,30 +221,27 @@ async function endpoint(bed: PageBed): Promise<void> {
   const { receiver, opened, page, dialog } = bed;
   await opened.view("Endpoints");
   const row = page.locator("tbody tr", { hasText: "/hook" });
-  await row.getByRole("button", { name: "Try" }).click();
+  const act = (action: string) => choose(page, `${receiver.url}/hook`, action);
+  await act("Test");
   await opened.sees("The endpoint accepted a signed test event");
   receiver.react = () => 500;
-  await row.getByRole("button", { name: "Try" }).click();
+  await act("Test");
   await opened.sees("The endpoint did not accept a test event");
-  await submit(
-    dialog,
-    row.getByRole("button", { name: "Rotate" }),
-    { "Active in": "1h" },
-    "Create a new secret",
-  );
+  await act("Rotate");
+  await sendForm(dialog, { "Active in": "1h" }, "Create a new secret");
   await shownOnce(bed, "whsec_");
-  await row.getByText("next").waitFor();
-  await submit(dialog, row.getByRole("button", { name: "Recover" }), {
+  await act("Recover");
+  await sendForm(dialog, {
     "Created since": "2026-01-01T00:00",
     "Created before": "2026-01-02T00:00",
   }, "Count them");
   await page.getByText("No failed deliveries in this time range.").waitFor();
-  await row.getByRole("button", { name: "Disable" }).click();
+  await act("Disable");
   await row.getByText("disabled").waitFor();
-  await row.getByRole("button", { name: "Delete" }).click();
+  await act("Delete");
   await dialog.getByRole("button", { name: "Cancel" }).click();
   assertEquals(await row.count(), 1);
-  await row.getByRole("button", { name: "Delete" }).click();
+  await act("Delete");
   await dialog.getByRole("button", { name: "Delete the endpoint" }).click();
   await opened.sees("No endpoints yet.");
 }
@@ -258,7 +255,7 @@ async function eventKey(bed: PageBed): Promise<void> {
   }, "Add");
   const key = await shownOnce(bed, "svce_");
   await opened.sees(`…${key.slice(-4)}`);
-  await page.getByRole("button", { name: "Delete the agents" }).click();
+  await choose(page, "the agents", "Delete");
   await dialog.getByRole("button", { name: "Delete the event key" }).click();
   await opened.sees("No event keys yet.");
   // Who leaves the view, by the key that goes back for example, leaves the secret too.
@@ -291,12 +288,12 @@ async function audit({ weir, opened, page }: PageBed): Promise<void> {
   await page.getByLabel("Action").fill("");
   await page.keyboard.press("Enter");
   const row = page.locator("tbody tr");
-  await opened.sees("Page 1");
+  await opened.sees("1–25 of 25+");
   await eventually(25, () => row.count());
-  await page.getByRole("button", { name: "Older" }).click();
-  await opened.sees("Page 2");
+  await page.getByRole("button", { name: "Older" }).first().click();
+  await opened.sees(/^26–\d+ of \d+/);
   await row.filter({ hasText: "endpoint.created" }).waitFor();
-  await page.getByRole("button", { name: "Newer" }).click();
-  await opened.sees("Page 1");
+  await page.getByRole("button", { name: "Newer" }).last().click();
+  await opened.sees("1–25 of 25+");
   await row.filter({ hasText: "key 19" }).waitFor();
 }

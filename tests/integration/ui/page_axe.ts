@@ -1,9 +1,9 @@
 import axe from "axe-core";
 import type { OpenedPage } from "../../harness/page_browser.ts";
 
-/** The serious and critical findings of axe-core: the rule, the affected elements, and the remedy. */
+/** The findings of axe-core: the rule, the affected elements, and the remedy. */
 const FINDINGS = `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
-  violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).flatMap(({ id, nodes }) =>
+  violations.flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary }) => [id, target.join(" "), failureSummary].join(": "))))`;
 
 /** Runs axe-core over a page as it looks now. */

@@ -110,11 +110,11 @@ async function sendAgain(bed: PageBed): Promise<void> {
   await page.getByRole("button", { name: "Select all failed on this page" }).click();
   await boxes.first().uncheck();
   const count = FAILED - 1;
-  await page.getByRole("button", { name: `Send again ${count}` }).click();
+  await page.getByRole("button", { name: `Resend ${count}` }).click();
   await dialog.getByText(`Selected: ${count}.`).waitFor();
   assertEquals(await resent(bed), 0);
-  await dialog.getByRole("button", { name: `Send again ${count}` }).click();
-  await page.getByText(`Send again: ${count} of ${count}.`).waitFor();
+  await dialog.getByRole("button", { name: `Resend ${count}` }).click();
+  await page.getByText(`Resend: ${count} of ${count}.`).waitFor();
   assertEquals(await resent(bed), count);
   await eventually(0, () => page.locator("tbody input:checked").count());
 }

@@ -28,7 +28,8 @@ pageTest(
     await step("each rule has its file and line", async () => {
       await opened.view("Rules");
       const row = opened.page.getByRole("row").filter({ hasText: "shop.path_/login" });
-      assertMatch(await row.getByRole("cell").first().textContent() ?? "", /\/config\/shop\.yaml:5$/);
+      const place = row.getByText("shop.yaml:5", { exact: true });
+      assertMatch(await place.getAttribute("title") ?? "", /\/config\/shop\.yaml:5$/);
       await opened.page.getByLabel("Filter").fill("shop.yaml:13");
       await opened.sees("1 found among 7");
     });
@@ -117,11 +118,11 @@ async function reloads({ weir, opened, page }: PageBed): Promise<void> {
 async function settings({ opened, page }: PageBed): Promise<void> {
   await opened.view("Settings");
   const row = (name: string) => page.getByRole("row").filter({ has: page.getByText(name, { exact: true }) });
-  const cells = async (name: string) => (await row(name).getByRole("cell").allTextContents()).slice(1);
+  const cells = async (name: string) => (await row(name).getByRole("cell").allTextContents()).slice(1, -1);
   await row("LOCAL_CACHE_SIZE_IN_BYTES").waitFor();
-  assertEquals(await cells("LOCAL_CACHE_SIZE_IN_BYTES"), ["1000000", "environment"]);
+  assertEquals(await cells("LOCAL_CACHE_SIZE_IN_BYTES"), ["1000000"]);
   for (const secret of ["ADMIN_TOKEN", "DEBUG_TOKEN", "WEBHOOK_STORE"]) {
-    assertEquals(await cells(secret), ["not shown", "environment"]);
+    assertEquals(await cells(secret), ["not shown"]);
   }
   assertEquals(await row("NEAR_LIMIT_RATIO").count(), 0);
   await page.getByLabel("Show").selectOption("all settings");

@@ -44,7 +44,7 @@ async function clients({ page }: PageBed): Promise<void> {
   // Other clients may have quotas of an earlier process in the first seconds after the start.
   await named.getByText("within its share").waitFor();
   const cells = await named.getByRole("cell").allTextContents();
-  assertEquals(cells.slice(0, 3), ["path=/loginshop.path_/login", "0.0278/s", "envoy-1"]);
+  assertEquals(cells.slice(0, 4), ["path=/login", "shop.path_/login", "0.0278/s", "envoy-1"]);
   await rows.filter({ hasText: "tenant=ann" }).getByText("all requests pass: shadow mode").waitFor();
   await rows.filter({ hasText: MARKUP }).first().waitFor();
 }

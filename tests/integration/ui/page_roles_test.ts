@@ -2,7 +2,7 @@ import { assertEquals } from "#assert";
 import type { Locator } from "playwright-core";
 import type { OpenedPage } from "../../harness/page_browser.ts";
 import { eventually } from "../../harness/until.ts";
-import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
+import { ADMIN_TOKEN, choose, type PageBed, pageTest } from "./page_weir.ts";
 
 const READ_TOKEN = "the-token-with-the-role-read-of-this-test";
 const URL_SHOWN = "http://127.0.0.1:9/first";
@@ -51,7 +51,7 @@ async function buttons({ page }: OpenedPage): Promise<readonly string[]> {
 }
 
 async function fillFilter({ page, dialog }: PageBed, text: string): Promise<void> {
-  await page.getByRole("button", { name: `Edit ${URL_SHOWN}` }).click();
+  await choose(page, URL_SHOWN, "Edit");
   await saveFilter(dialog, text);
 }
 

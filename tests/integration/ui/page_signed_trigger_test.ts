@@ -1,6 +1,6 @@
 import { assertEquals } from "#assert";
 import { PROVIDER_HEADERS } from "../../harness/provider_signatures.ts";
-import { type PageBed, pageTest, submit } from "./page_weir.ts";
+import { choose, type PageBed, pageTest, sendForm } from "./page_weir.ts";
 
 const BODY = '{"total":1}';
 
@@ -57,15 +57,15 @@ async function addGithub({ page, dialog }: PageBed): Promise<string> {
 }
 
 async function rotate({ page, dialog }: PageBed, secret: string): Promise<void> {
-  await submit(dialog, page.getByRole("button", { name: "Rotate the secret of hub" }), {
-    "Secret of the provider": secret,
-  }, "Add a secret");
+  await choose(page, "hub", "Rotate the secret");
+  await sendForm(dialog, { "Secret of the provider": secret }, "Add a secret");
   await dialog.waitFor({ state: "detached" });
-  await page.getByRole("button", { name: /Revoke the secret .* of hub/ }).nth(1).waitFor();
+  await page.locator("tbody tr", { hasText: "2 secrets" }).waitFor();
 }
 
 async function revokeOldest({ page }: PageBed): Promise<void> {
-  await page.getByRole("button", { name: /Revoke the secret .* of hub/ }).nth(1).click();
+  await page.getByRole("button", { name: "Actions of hub" }).click();
+  await page.getByRole("menuitem", { name: "Revoke the secret of" }).nth(1).click();
   await page.getByRole("dialog").getByRole("button", { name: "Revoke the secret" }).click();
   await page.getByText("Secret revoked.").waitFor();
 }

@@ -62,6 +62,12 @@ export function pageTest(
   });
 }
 
+/** Chooses an action from the menu of a record. */
+export async function choose(page: Page, record: string, action: string): Promise<void> {
+  await page.getByRole("button", { name: `Actions of ${record}` }).click();
+  await page.getByRole("menuitem", { name: action }).first().click();
+}
+
 /** Opens a dialog by its button, fills its fields by their labels, and sends it. */
 export async function submit(
   dialog: Locator,
@@ -70,6 +76,15 @@ export async function submit(
   send: string,
 ): Promise<void> {
   await button.click();
+  await sendForm(dialog, fields, send);
+}
+
+/** Fills the fields of a dialog that is open, and sends it. */
+export async function sendForm(
+  dialog: Locator,
+  fields: Readonly<Record<string, string>>,
+  send: string,
+): Promise<void> {
   for (const [label, text] of Object.entries(fields)) await dialog.getByLabel(label).fill(text);
   await dialog.getByRole("button", { name: send }).click();
 }

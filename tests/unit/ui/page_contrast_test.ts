@@ -1,29 +1,38 @@
 import { assertEquals } from "#assert";
 
 const CSS = new URL("../../../src/ui/page/page.css", import.meta.url);
-/** Texts on what they stand on, and the least contrast that makes them readable. */
-const TEXTS: readonly (readonly [string, readonly string[]])[] = [
-  ["text", ["ground", "panel", "sunk"]],
-  ["quiet", ["ground", "panel", "sunk"]],
-  ["accent", ["ground", "panel", "sunk"]],
-  ["on-accent", ["accent"]],
-  ["good", ["ground", "panel", "sunk", "good-ground"]],
-  ["warn", ["ground", "panel", "sunk", "warn-ground"]],
-  ["bad", ["ground", "panel", "sunk", "bad-ground"]],
-];
+const RULES = new URL("../../../src/ui/rules.md", import.meta.url);
 /** Edges and bars, which are no texts. */
-const SHAPES: readonly (readonly [string, readonly string[]])[] = [
-  ["edge", ["panel", "ground"]],
-  ["bar", ["panel"]],
-  ["bar-over", ["panel"]],
-];
+const SHAPES = ["edge", "bar", "bar-over"];
+const COLORS = /^\| `([a-z-]+)` +\| ([\d.]+) +\| ([\d.]+) +\| ([^|]+)\|/gm;
+const SIZES = /^\| `(--[a-z0-9-]+)` +\| (\d+) px +\|/gm;
+/** Declarations of sizes and spaces; 1 px, lengths of layouts and `auto` are none. */
+const DECLARED = /^ *(?:font-size|gap|(?:padding|margin)(?:-[a-z-]+)?): (.+);$/gm;
+const FREE = /^(?:0|1px|auto|calc\(-1|\*|3rem|5\.5rem|var\(--(?:space|type)-[a-z0-9]+\)+)$/;
 
-for (const scheme of ["light", "dark"] as const) {
-  Deno.test(`page: the ${scheme} colours stand out from what is behind them`, async () => {
-    const colors = colorsOf(await Deno.readTextFile(CSS), scheme);
-    assertEquals([...tooPale(colors, TEXTS, 4.5), ...tooPale(colors, SHAPES, 3)], []);
-  });
-}
+Deno.test("page: the rules have the contrasts of the colours, and these stand out", async () => {
+  const [css, rules] = await Promise.all([Deno.readTextFile(CSS), Deno.readTextFile(RULES)]);
+  const rows = [...rules.matchAll(COLORS)];
+  assertEquals(rows.length, 10);
+  for (const [, name = "", ...cells] of rows) {
+    const grounds = [...(cells[2] ?? "").matchAll(/`([a-z-]+)`/g)].map(([, ground = ""]) => ground);
+    for (const [index, scheme] of (["light", "dark"] as const).entries()) {
+      const colors = colorsOf(css, scheme);
+      const seen = Math.min(...grounds.map((ground) => contrastOf(colors, name, ground)));
+      assertEquals([name, scheme, cells[index]], [name, scheme, seen.toFixed(2)]);
+      assertEquals(tooPale(colors, [[name, grounds]], SHAPES.includes(name) ? 3 : 4.5), []);
+    }
+  }
+});
+
+Deno.test("page: all sizes and spaces are those of the rules", async () => {
+  const [css, rules] = await Promise.all([Deno.readTextFile(CSS), Deno.readTextFile(RULES)]);
+  const written = [...rules.matchAll(SIZES)].map(([, name, pixels]) => [name, Number(pixels)] as const);
+  const used = [...css.matchAll(/^ *(--(?:space|type)-[a-z0-9]+): ([\d.]+)rem;$/gm)];
+  assertEquals(new Map(used.map(([, name, rem]) => [name, Number(rem) * 16] as const)), new Map(written));
+  const values = [...css.matchAll(DECLARED)].flatMap(([, value = ""]) => value.split(" "));
+  assertEquals([values.length > 100, values.filter((value) => !FREE.test(value))], [true, []]);
+});
 
 Deno.test("page: contrast is computed as WCAG 2 defines it", () => {
   assertEquals(contrast("#000000", "#ffffff"), 21);
@@ -53,10 +62,14 @@ function tooPale(
 ): string[] {
   return pairs.flatMap(([name, grounds]) =>
     grounds.flatMap((ground) => {
-      const seen = contrast(colors.get(name) ?? "#000000", colors.get(ground) ?? "#000000");
+      const seen = contrastOf(colors, name, ground);
       return seen < least ? [`${name} on ${ground}: ${seen.toFixed(2)}`] : [];
     })
   );
+}
+
+function contrastOf(colors: ReadonlyMap<string, string>, name: string, ground: string): number {
+  return contrast(colors.get(name) ?? "#000000", colors.get(ground) ?? "#000000");
 }
 
 function contrast(a: string, b: string): number {

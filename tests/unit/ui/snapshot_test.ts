@@ -11,6 +11,8 @@ import { seededRandom } from "../../harness/seeded_random.ts";
 
 const RULE: RuleStatistics = {
   name: "d.k",
+  domain: "d",
+  entries: [{ key: "k", value: "" }],
   limit: "1 per DAY",
   at: "/rules/d.yaml:3",
   shadowMode: false,
