@@ -28,7 +28,7 @@ export class Finder {
   readonly #parts: PageParts;
   readonly #views: readonly View[];
   readonly #input = element("input", {
-    type: "search",
+    type: "text",
     role: "combobox",
     autocomplete: "off",
     spellcheck: "false",

@@ -7,6 +7,7 @@ import { namedMetrics } from "../../../src/base/metrics.ts";
 import { BUCKET_BOUNDS_MS } from "../../../src/stats/timer.ts";
 import { type Counts, readSnapshot, withCounts } from "../../../src/ui/page/snapshot.ts";
 import {
+  agoText,
   countText,
   latencyText,
   momentText,
@@ -41,6 +42,16 @@ Deno.test("page: a moment has its day only when that is another one", () => {
   assertEquals(momentText(now, now), "08:05:09");
   assertEquals(momentText(new Date(2026, 10, 21, 23, 59, 1).getTime(), now), "21 Nov 23:59:01");
   for (const none of [Number.NaN, Infinity, 1e300]) assertEquals(momentText(none, now), "–");
+});
+
+Deno.test("page: a relative time has one unit, and is a date beyond a month", () => {
+  const now = new Date(2026, 10, 22, 12).getTime();
+  const seconds = [0, 1, 59, 60, 7_199, 86_400, 30 * 86_400];
+  assertEquals(seconds.map((ago) => agoText(now - ago * 1_000, now)), [
+    ...["now", "1 s ago", "59 s ago", "1 min ago", "1 h ago", "1 d ago", "30 d ago"],
+  ]);
+  assertEquals([90, 7_200].map((ahead) => agoText(now + ahead * 1_000, now)), ["in 1 min", "in 2 h"]);
+  assertEquals(agoText(now - 31 * 86_400_000, now), "22 Oct 2026");
 });
 
 Deno.test("page: numbers keep the digits that they came with", () => {
