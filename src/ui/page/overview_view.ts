@@ -3,6 +3,7 @@ import { type Child, element, fill, setAttribute, setHidden, setText } from "./e
 import { DECISION_METRICS, DELIVERY_METRICS, type OverviewMetric, storeRows } from "./overview_metrics.ts";
 import { badge, code, emptyNote, linkTo, note, panel } from "./pieces.ts";
 import type { Remark, Snapshot } from "./snapshot.ts";
+import { keyLink } from "./explain_request.ts";
 import { countText, momentText, NOTHING, shareText, spanText } from "./text.ts";
 import type { OpenedView, PageParts, View } from "./view.ts";
 
@@ -166,7 +167,7 @@ function stateOf(snapshot: Snapshot, parts: PageParts): Child[] {
 function keysOf({ topOverLimited }: Snapshot, parts: PageParts): Child[] {
   if (topOverLimited.length === 0) return [emptyNote("No keys over their limit recently.")];
   const rows = topOverLimited.slice(0, MAX_KEYS).map(({ key, count }) =>
-    [code(key), countText(count)] as const
+    [keyLink(parts, key), countText(count)] as const
   );
   return [ranking(rows), linkTo(parts, "Show all keys", "over-limit")];
 }

@@ -94,7 +94,7 @@ async function fold({ opened, page }: PageBed): Promise<void> {
   await page.setViewportSize({ width: 360, height: 740 });
   const states = page.getByLabel("State");
   await states.waitFor({ state: "hidden" });
-  await page.getByRole("button", { name: "Filters" }).click();
+  await page.getByRole("button", { name: "Filters", exact: true }).click();
   await states.waitFor();
   const views = page.getByRole("navigation");
   await views.waitFor({ state: "hidden" });

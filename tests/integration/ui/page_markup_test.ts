@@ -37,8 +37,7 @@ async function fillWithMarkup({ weir, receiver }: PageBed): Promise<void> {
 
 async function liveViews({ opened, page }: PageBed): Promise<void> {
   await opened.isLive();
-  await opened.sees("The last load failed");
-  await seesMarkup(opened, ".trouble");
+  await seesMarkup(opened, ".remarks");
   await seesMarkup(opened, ".ranking");
   await opened.view("Rules");
   await seesMarkup(opened, "tbody");
