@@ -1,7 +1,7 @@
 import { type Bar, BarChart } from "./bar_chart.ts";
 import { type Child, element, fill, setAttribute, setHidden, setText } from "./element.ts";
 import { DECISION_METRICS, DELIVERY_METRICS, type OverviewMetric, storeRows } from "./overview_metrics.ts";
-import { badge, code, emptyNote, linkTo, note, panel } from "./pieces.ts";
+import { badge, emptyNote, linkTo, note, panel } from "./pieces.ts";
 import type { Remark, Snapshot } from "./snapshot.ts";
 import { keyLink } from "./explain_request.ts";
 import { countText, momentText, NOTHING, shareText, spanText } from "./text.ts";
