@@ -186,7 +186,13 @@ function rulesOf(rules: RuleStatisticsSource): RuleStatistics[] {
 
 function shownRule(rule: RuleStatistics): RuleStatistics {
   const entries = rule.entries.map(({ key, value }) => ({ key: truncate(key), value: truncate(value) }));
-  return { ...rule, name: truncate(rule.name), domain: truncate(rule.domain), entries, at: truncate(rule.at) };
+  return {
+    ...rule,
+    name: truncate(rule.name),
+    domain: truncate(rule.domain),
+    entries,
+    at: truncate(rule.at),
+  };
 }
 
 /** The indexes with the most hits, highest first; a single pass in bounded memory, because there may be very many. */
