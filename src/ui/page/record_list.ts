@@ -18,7 +18,7 @@ interface RecordListOptions {
   readonly resource: ListedResource;
   readonly title: string;
   readonly about: string;
-  /** What to do to get the first record, and the command for it, if any. */
+  /** The way to the first record, and the command for it, if any. */
   readonly next: readonly [text: string, command?: string];
   readonly columns: readonly RecordColumn[];
   /** Filters with choices that are loaded. */

@@ -1,7 +1,7 @@
 /** The parts of the service that a token gives access to. */
 export type TokenUse = "live" | "administration";
 
-/** Where tokens may be kept while the tab is open. */
+/** A place that keeps tokens while the tab is open. */
 type TokenStorage = Pick<Storage, "getItem" | "setItem" | "removeItem">;
 
 /**
