@@ -73,6 +73,11 @@ export function code(text: string): HTMLElement {
   return element("code", {}, text);
 }
 
+/** The name of a file, with its whole path as the tooltip. */
+export function fileOf(path: string): HTMLElement {
+  return element("span", { title: path }, path.slice(path.lastIndexOf("/") + 1));
+}
+
 /** A link to a view, to a record of it, or to its list with filters. */
 export function linkTo(
   { go }: Pick<PageParts, "go">,

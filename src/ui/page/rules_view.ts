@@ -1,6 +1,6 @@
 import { element, setText } from "./element.ts";
 import { ruleLink } from "./explain_request.ts";
-import { badge, filterField } from "./pieces.ts";
+import { badge, fileOf, filterField } from "./pieces.ts";
 import { shareBar } from "./bar_chart.ts";
 import type { RuleStatistics } from "../snapshot.ts";
 import { LiveTable } from "./table.ts";
@@ -27,7 +27,7 @@ function openRules(parts: PageParts): OpenedView {
         cell: (rule) => [ruleLink(parts, rule.name, rule)],
         order: byText(({ name }) => name),
       },
-      { label: "File", cell: fileOf, order: byText(({ at }) => at) },
+      { label: "File", cell: ({ at }) => [fileOf(at)], order: byText(({ at }) => at) },
       { label: "Limit", cell: ({ limit }) => limit.toLowerCase() },
       { label: "Mode", cell: modes },
       number("Hits", ({ hits }) => hits),
@@ -53,11 +53,6 @@ function openRules(parts: PageParts): OpenedView {
   };
   update();
   return { nodes: [element("div", { class: "bar" }, label, filter, status), table.node], update };
-}
-
-/** The end of the path; the whole one is its tooltip. */
-function fileOf({ at }: RuleStatistics): HTMLElement[] {
-  return [element("span", { title: at }, at.slice(at.lastIndexOf("/") + 1))];
 }
 
 function modes({ shadowMode, quotaMode }: RuleStatistics): HTMLElement[] {

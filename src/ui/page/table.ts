@@ -1,8 +1,12 @@
 import { type Child, element, fill, focusHeading, setText } from "./element.ts";
 import { NOTHING } from "./text.ts";
 
-/** Classes of columns whose texts may be longer than their place. */
-const LONG: ReadonlySet<string> = new Set(["name", "prose", "wrap"]);
+/** The widths of columns whose texts may be longer than their place: names come before prose. */
+const LONG: ReadonlyMap<string, string> = new Map([
+  ["name", "minmax(5rem, auto)"],
+  ["prose", "minmax(9rem, 1fr)"],
+  ["wrap", "minmax(18rem, 1fr)"],
+]);
 
 /** One column of a table. */
 export interface Column<T> {
@@ -103,18 +107,17 @@ export class LiveTable<T> {
     const rows = [...this.#rows.values()];
     const isShown = this.#heads.map((head, index) => {
       const cells = rows.flatMap(({ cells }) => cells[index] ?? []);
-      const [first = "", ...others] = new Set(cells.map(({ textContent }) => textContent));
-      const isSame = cells.length > 0 && others.length === 0;
+      const isSame = new Set(cells.map(({ textContent }) => textContent)).size === 1;
       const isAside = this.#options.columns[index]?.isAside === true && cells.length > 1;
-      const isHidden = isSame && (isNothing(first) || isAside);
+      const isHidden = isSame && (cells.every(isNothing) || isAside);
       for (const node of [head, ...cells]) node.hidden = isHidden;
       return !isHidden;
     });
     const shown = this.#options.columns.filter((_, index) => isShown[index]);
     const isLong = ({ look = "" }: Column<T>) => LONG.has(look);
     const width = shown.some(isLong) ? "max-content" : "minmax(max-content, auto)";
-    this.#table.style.gridTemplateColumns = shown.map((one) => isLong(one) ? "minmax(5rem, auto)" : width)
-      .join(" ");
+    const widths = shown.map((one) => LONG.get(one.look ?? "") ?? width);
+    this.#table.style.gridTemplateColumns = widths.join(" ");
   }
 
   #isInUse(): boolean {
@@ -141,7 +144,7 @@ export class LiveTable<T> {
       const node = row.cells[index];
       if (node === undefined) return;
       show(node, cell(item));
-      node.classList.toggle("none", isNothing(node.textContent));
+      node.classList.toggle("none", isNothing(node));
       // A long text may be cut.
       if (LONG.has(look ?? "")) node.title = node.textContent;
     });
@@ -185,8 +188,8 @@ export class LiveTable<T> {
   }
 }
 
-function isNothing(text: string): boolean {
-  return text === "" || text === NOTHING;
+function isNothing({ textContent, children }: HTMLElement): boolean {
+  return textContent === NOTHING || textContent === "" && children.length === 0;
 }
 
 function show(cell: HTMLElement, content: string | readonly Child[]): void {

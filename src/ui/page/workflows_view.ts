@@ -1,6 +1,6 @@
 import { button, type Child, element } from "./element.ts";
 import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
-import { badge, code, emptyNote, type Fact, facts, moment, moreNote, note, panel } from "./pieces.ts";
+import { badge, code, emptyNote, type Fact, facts, fileOf, moment, moreNote, note, panel } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
 import { countText, NOTHING, spanText } from "./text.ts";
@@ -18,7 +18,7 @@ export const workflowsView = recordListView({
   ],
   columns: [
     { label: "State", field: "state", as: "badge" },
-    { label: "File", field: "file", as: "code" },
+    { label: "File", look: "name", cell: ({ record }) => [fileOf(textOf(record, "file"))] },
     { label: "Steps", look: "name", cell: ({ record }) => namesOf(record, "steps") },
     { label: "Triggers", look: "name", cell: ({ record }) => namesOf(record, "triggers", "triggerCount") },
     { label: "Loaded", field: "loadedAt", as: "moment" },
