@@ -5,7 +5,7 @@ import { badge, code, type Fact, moment } from "./pieces.ts";
 import { NOTHING } from "./text.ts";
 
 /** The content of a cell or of a fact. */
-type Content = string | readonly Child[];
+export type Content = string | readonly Child[];
 
 interface Format {
   /** The class of cells. */
