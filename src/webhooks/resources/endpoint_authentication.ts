@@ -59,7 +59,7 @@ export const AUTHENTICATION = {
     max: 2_048,
     flag: "auth-token-url",
     help: "URL of the token server of oauth2",
-    label: "URL of the token server",
+    label: "Token server",
     hint: "https, and an address that the service may call",
   },
   clientId: {

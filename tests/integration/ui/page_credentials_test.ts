@@ -59,7 +59,7 @@ async function changeAnother(bed: PageBed, id: unknown): Promise<void> {
 
 async function setOAuth(bed: PageBed, id: unknown): Promise<void> {
   const { weir, dialog } = bed;
-  const values = { "URL of the token server": "https://127.0.0.1:9/token", "Client identifier": "weir" };
+  const values = { "Token server": "https://127.0.0.1:9/token", "Client identifier": "weir" };
   await save(bed, values, "oauth2");
   await dialog.getByText(/clientSecret.*oauth2 requires it/).waitFor();
   await dialog.getByLabel("Client secret", { exact: true }).fill("of the client");
