@@ -1,8 +1,9 @@
 /**
  * Makes everything that a release consists of: the programs of all platforms whose base runtime can be had, a bill of
- * materials, the OpenAPI document, release notes, and the sums of these files: `deno task release`.
+ * materials, the OpenAPI document, the packages for Node, release notes, and the sums of these files:
+ * `deno task release`.
  */
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { FlagError, HELP_FLAGS, parseFlags } from "../src/cli/flags.ts";
 import { compileAll, type CompileOutput, failed, runTask } from "./compile.ts";
@@ -11,6 +12,7 @@ import { CompileError, runToEnd } from "./compile/failure.ts";
 import { readTargets, type Target, TARGETS } from "./compile/options.ts";
 import { writeSums } from "./compile/sums.ts";
 import { openApiText } from "./docs/openapi_pages.ts";
+import { packNpm } from "./release/npm_packages.ts";
 import { releaseNotes } from "./release/notes.ts";
 import { sbomOf } from "./release/sbom.ts";
 
@@ -77,7 +79,9 @@ async function releaseAll(
     await Deno.writeTextFile(join(folder, name), text);
     output.stdout(join(folder, name));
   }
-  await writeSums(folder, [...names, ...Object.keys(texts)]);
+  const archives = await packNpm({ root: ROOT, version, output: resolve(folder), signal });
+  for (const name of archives) output.stdout(join(folder, name));
+  await writeSums(folder, [...names, ...archives, ...Object.keys(texts)]);
   output.stdout(`weir ${version}: ${names.length} of ${platforms.length} platforms`);
 }
 

@@ -170,6 +170,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "yaml": /^(?:src\/yaml\/|tests\/)/,
   "protobufjs": /^(?:tests|scripts)\//,
   "protobufjs/ext/descriptor/index.js": /^tests\/unit\/wire\//,
+  "typescript": /^(?:scripts\/release|tests\/deploy)\/npm_packages/,
   "standardwebhooks": /^tests\/unit\/webhooks\//,
   "@opentelemetry/api": /^(?:src\/telemetry\/(?:tracing|otlp)|tests\/)/,
   "@opentelemetry/otlp-exporter-base": /^src\/telemetry\/otlp_(?:delegate|grpc_transport|worker)\.ts$/,

@@ -70,7 +70,7 @@ export async function newFolder(): Promise<{ readonly path: string } & AsyncDisp
  */
 export async function smallSources(): Promise<{ readonly path: string } & AsyncDisposable> {
   const folder = await newFolder();
-  for (const name of [...SOURCES, "scripts"]) {
+  for (const name of [...SOURCES, "scripts", "LICENSE"]) {
     await cp(join(ROOT, name), join(folder.path, name), { recursive: true });
   }
   await Deno.writeTextFile(join(folder.path, "main.ts"), 'console.log("small");\n');
@@ -78,10 +78,15 @@ export async function smallSources(): Promise<{ readonly path: string } & AsyncD
   return folder;
 }
 
-/** A folder for `DENO_DIR` with the npm packages that are on this machine, and with nothing else. */
+/** A folder for `DENO_DIR` with the npm packages and the bundler that are on this machine, and with nothing else. */
 export async function freshDenoFolder(): Promise<{ readonly path: string } & AsyncDisposable> {
   const folder = await newFolder();
   await Deno.symlink(join(denoFolder(), "npm"), join(folder.path, "npm"));
+  await Deno.mkdir(join(folder.path, "dl"));
+  for await (const { name } of Deno.readDir(join(denoFolder(), "dl"))) {
+    if (!name.startsWith("esbuild-")) continue;
+    await Deno.symlink(join(denoFolder(), "dl", name), join(folder.path, "dl", name));
+  }
   return folder;
 }
 

@@ -32,7 +32,8 @@ Deno.test({
     const args = ["--output", out.path, "--url", "https://host/weir/blob/v9.8.7"];
     const { code, stdout, stderr } = await runTask("release", args, { env, root: sources.path });
     const texts = ["weir-9.8.7.cdx.json", "weir-9.8.7.openapi.json", "RELEASE_NOTES.md"];
-    const files = [`weir-${HERE}`, `weir-${OTHER}`, ...texts].sort();
+    const archives = ["weir-rest-9.8.7.tgz", "weir-webhooks-9.8.7.tgz"];
+    const files = [`weir-${HERE}`, `weir-${OTHER}`, ...texts, ...archives].sort();
     assertEquals([code, stderr, await namesIn(out.path)], [0, "", ["SHA256SUMS", ...files].sort()]);
     const missing = stdout.split("\n").flatMap((line) => /^not made for (\S+): /.exec(line)?.[1] ?? []);
     assertEquals(missing, TARGETS.filter((target) => target !== HERE && target !== OTHER));
