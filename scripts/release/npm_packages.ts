@@ -28,7 +28,7 @@ docs/webhooks/receiving.md in the sources of Weir describes receivers.
 `;
 
 /** The packages of a release, with the version of the release. */
-export const NPM_PACKAGES: readonly NpmPackage[] = [
+const NPM_PACKAGES: readonly NpmPackage[] = [
   {
     name: "@weir/rest",
     description: "A small HTTP client with timeouts, retries and limits, built on fetch",

@@ -174,8 +174,7 @@ const PACKAGES: Readonly<Record<string, RegExp>> = {
   "standardwebhooks": /^tests\/unit\/webhooks\//,
   "@opentelemetry/api": /^(?:src\/telemetry\/(?:tracing|otlp)|tests\/)/,
   "@opentelemetry/otlp-exporter-base": /^src\/telemetry\/otlp_(?:delegate|grpc_transport|worker)\.ts$/,
-  "@opentelemetry/otlp-exporter-base/node-http":
-    /^src\/telemetry\/otlp_(?:delegate|grpc_transport|worker)\.ts$/,
+  "@opentelemetry/otlp-exporter-base/node-http": /^src\/telemetry\/otlp_delegate\.ts$/,
   "@opentelemetry/otlp-transformer": /^(?:src\/telemetry\/otlp_(?:delegate|worker)\.ts$|tests\/)/,
   "@opentelemetry/resources": /^(?:src\/telemetry\/(?:tracing|otlp)|tests\/)/,
   "@opentelemetry/sdk-metrics": /^src\/telemetry\/otlp_metrics/,
