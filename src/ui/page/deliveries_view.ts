@@ -1,25 +1,27 @@
-import { wordsOf } from "./api.ts";
-import { element, fill } from "./element.ts";
+import { button, element, fill } from "./element.ts";
 import { executionLink } from "./events_view.ts";
 import { factsOf } from "./field_display.ts";
-import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
+import { type Fields, fieldsOf, flagOf, numberOf, parseExact, recordsOf, textOf, timeOf } from "./fields.ts";
 import {
-  attemptSection,
   badge,
   code,
   emptyNote,
   type Fact,
   facts,
+  jsonBlock,
   linkTo,
   moment,
   note,
   panel,
   textBlock,
+  type Tone,
+  unevenColumns,
 } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
-import { isNotFound, payloadPanel, RecordView } from "./record_view.ts";
+import { RecordView } from "./record_view.ts";
 import { DELIVERIES } from "./resources.ts";
-import { shortId, tookText } from "./text.ts";
+import { curlText, shortId, tookText } from "./text.ts";
+import { foldedPart, timeline } from "./timeline.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 
 /** The deliveries of events to endpoints. */
@@ -78,19 +80,27 @@ function attemptsText(delivery: Fields): string {
 }
 
 function openDelivery(parts: PageParts, id: string): OpenedView {
-  const payload = element("div");
-  let eventId = "";
+  // Requests never change: they are read again only after a further attempt.
+  let requests: Fields = {};
+  let attempts = -1;
   return new RecordView(parts, {
     list: "deliveries",
     id,
-    show: (delivery, now) => {
-      if (eventId === "") void showPayload(parts, eventId = textOf(delivery, "eventId"), payload);
-      return [
-        panel("Delivery", facts(ownFacts(parts, delivery, now))),
-        panel("Attempts", ...attemptsOf(delivery, now)),
-      ];
+    more: async (delivery) => {
+      const ended = recordsOf(delivery, "attempts").filter((one) => timeOf(one, "finishedAt") !== undefined);
+      if (ended.length !== attempts) {
+        requests = await parts.api.administer(`/deliveries/${encodeURIComponent(id)}/requests`);
+        attempts = ended.length;
+      }
+      return requests;
     },
-    actions: (path) => [{
+    show: (delivery, now) => [
+      unevenColumns(
+        [panel("Timeline", timelineOf(parts, delivery, now))],
+        [panel("Delivery", facts(ownFacts(parts, delivery, now))), panel("Body", bodyOf(delivery))],
+      ),
+    ],
+    actions: ({ path }) => [{
       label: "Resend",
       look: "primary",
       run: async () => {
@@ -98,53 +108,127 @@ function openDelivery(parts: PageParts, id: string): OpenedView {
         return why === "" ? "Sending it again with the same identifier." : `Not sent yet: ${why}.`;
       },
     }],
-    below: payload,
   });
 }
 
 function ownFacts(parts: PageParts, delivery: Fields, now: number): Fact[] {
-  const [endpointId, eventId] = [textOf(delivery, "endpointId"), textOf(delivery, "eventId")];
-  return factsOf(DELIVERIES.fields, delivery, now, {
-    endpointId: [linkTo(parts, endpointId, "endpoints", endpointId)],
-    event: [code(textOf(delivery, "event")), " ", linkTo(parts, eventId, "events", eventId)],
+  const endpointId = textOf(delivery, "endpointId");
+  const url = textOf(recordsOf(delivery, "attempts").at(-1) ?? {}, "url");
+  const execution = executionLink(parts, { ...delivery, data: fieldsOf(parsedBody(delivery))["data"] });
+  const shown = factsOf(DELIVERIES.fields, delivery, now, {
+    endpointId: [linkTo(parts, url || endpointId, "endpoints", endpointId)],
+    // In the timeline.
+    event: undefined,
+    createdAt: undefined,
+    finishedAt: undefined,
+    nextAttemptAt: undefined,
+    why: undefined,
   });
+  return execution === undefined ? shown : [...shown, ["Execution", execution]];
 }
 
-function attemptsOf(delivery: Fields, now: number): HTMLElement[] {
-  const attempts = recordsOf(delivery, "attempts");
-  if (attempts.length === 0) return [emptyNote("No attempts yet.")];
-  return attempts.toReversed().map((attempt) => attemptOf(attempt, now));
+/** The attempts between the event and what follows. */
+function timelineOf(parts: PageParts, delivery: Fields, now: number): HTMLElement {
+  const requests = recordsOf(delivery, "requests");
+  const attempts = recordsOf(delivery, "attempts").map((attempt) => {
+    const request = requests.find((one) => one["number"] === attempt["number"]);
+    return attemptOf(parts, { attempt, request, body: textOf(delivery, "body"), now });
+  });
+  const event = {
+    tone: "quiet",
+    heading: ["Event ", code(textOf(delivery, "event"))],
+    line: [
+      moment(timeOf(delivery, "createdAt"), now),
+      " ",
+      linkTo(parts, textOf(delivery, "eventId"), "events", textOf(delivery, "eventId")),
+    ],
+  } as const;
+  const state = textOf(delivery, "state");
+  const at = timeOf(delivery, "finishedAt") ?? timeOf(delivery, "nextAttemptAt");
+  const end = {
+    tone: TONES[state] ?? "quiet",
+    heading: [END_WORDS[state] ?? "Next attempt"],
+    line: at === undefined ? [] : [moment(at, now), " "],
+  } as const;
+  const why = note(textOf(delivery, "why"));
+  return timeline([event, ...attempts, { ...end, line: [...end.line, why] }]);
 }
 
-function attemptOf(attempt: Fields, now: number): HTMLElement {
+const TONES: Readonly<Record<string, Tone>> = { acknowledged: "good", failed: "bad", retrying: "warn" };
+const END_WORDS: Readonly<Record<string, string>> = { acknowledged: "Acknowledged", failed: "Failed" };
+
+interface ShownAttempt {
+  readonly attempt: Fields;
+  /** Absent where none was sent, or by an older release. */
+  readonly request: Fields | undefined;
+  readonly body: string;
+  readonly now: number;
+}
+
+function attemptOf(parts: PageParts, { attempt, request, body, now }: ShownAttempt) {
   const number = String(numberOf(attempt, "number") ?? "");
-  const started = timeOf(attempt, "startedAt");
-  const finished = timeOf(attempt, "finishedAt");
+  const [started, finished] = [timeOf(attempt, "startedAt"), timeOf(attempt, "finishedAt")];
   const took = started === undefined || finished === undefined
     ? "in flight"
     : `took ${tookText(finished - started)}`;
   const status = numberOf(attempt, "status");
+  const result = textOf(attempt, "result");
   const response = textOf(attempt, "response");
-  const heading = [
-    `Attempt ${number} `,
-    badge(textOf(attempt, "result") || "in flight"),
-    status === undefined ? undefined : badge(String(status), status < 300 ? "good" : "bad"),
-    flagOf(attempt, "manual") ? badge("manual") : undefined,
-  ];
-  const line = [moment(started, now), note(` ${took} `), code(textOf(attempt, "url"))];
-  const result = response === "" ? undefined : textBlock(`Response to attempt ${number}`, response);
-  return attemptSection(heading, line, textOf(attempt, "error"), result);
+  return {
+    tone: result === "failed" ? "bad" : TONES[result] ?? "warn",
+    heading: [
+      `Attempt ${number} `,
+      badge(result || "in flight"),
+      status === undefined ? undefined : badge(String(status), status < 300 ? "good" : "bad"),
+      flagOf(attempt, "manual") ? badge("manual") : undefined,
+    ],
+    line: [moment(started, now), note(` ${took} `), code(textOf(attempt, "url"))],
+    problem: textOf(attempt, "error"),
+    parts: [
+      request && requestPart(parts, `Request of attempt ${number}`, request, body),
+      response === ""
+        ? undefined
+        : foldedPart(`response ${number}`, "Response", textBlock(`Response to attempt ${number}`, response)),
+    ],
+  } as const;
 }
 
-async function showPayload(parts: PageParts, id: string, place: HTMLElement): Promise<void> {
-  const { api } = parts;
+function requestPart(parts: PageParts, label: string, request: Fields, body: string): HTMLElement {
+  const headers = Object.entries(fieldsOf(request["headers"])).map(([name, value]) => {
+    return [name, [code(String(value))]] as const;
+  });
+  const command = curlText(
+    textOf(request, "url"),
+    headers.map(([name, [value]]) => [name, value.textContent]),
+    body,
+  );
+  const copied = element("div");
+  const copy = button("Copy as curl", () => void copyText(parts, command, copied), {
+    look: "small",
+    spoken: `Copy the ${label.toLowerCase()} as curl`,
+  });
+  const hidden = note("Static headers and credentials of the endpoint are not shown.");
+  const bar = element("div", { class: "acts" }, ...body === "" ? [] : [copy], hidden);
+  return foldedPart(label, "Request", facts(headers), bar, copied);
+}
+
+/** Copies a text, or shows it where the browser does not allow that. */
+async function copyText({ messages }: PageParts, text: string, place: HTMLElement): Promise<void> {
   try {
-    const event = await api.administer(`/events/${encodeURIComponent(id)}`);
-    const link = executionLink(parts, event);
-    const execution = link && panel("Execution", element("p", {}, "The event reports ", link));
-    fill(place, [execution, payloadPanel(event)]);
-  } catch (error) {
-    const text = isNotFound(error) ? "The event no longer exists." : wordsOf(error);
-    fill(place, [panel("Payload", emptyNote(text))]);
+    await navigator.clipboard.writeText(text);
+    messages.say("Copied.");
+  } catch {
+    fill(place, [textBlock("The request as curl", text)]);
   }
+}
+
+function parsedBody(delivery: Fields): unknown {
+  const body = textOf(delivery, "body");
+  return body === "" ? undefined : parseExact(body);
+}
+
+function bodyOf(delivery: Fields): HTMLElement {
+  const body = parsedBody(delivery);
+  if (body !== undefined) return jsonBlock("Body", body);
+  return emptyNote("There is no body: nothing was sent yet, or the payload of the event was erased.");
 }

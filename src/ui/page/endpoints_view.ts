@@ -1,5 +1,6 @@
 import { wordsOf } from "./api.ts";
 import { button, type Child, element, focusHeading } from "./element.ts";
+import { EndpointActivity } from "./endpoint_activity.ts";
 import {
   authenticationFields,
   authenticationText,
@@ -9,7 +10,7 @@ import {
 } from "./endpoint_credentials.ts";
 import { factsOf } from "./field_display.ts";
 import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf, textsOf, timeOf } from "./fields.ts";
-import { badge, code, facts, linkTo, moment, note, panel } from "./pieces.ts";
+import { badge, code, facts, moment, note, panel } from "./pieces.ts";
 import { deleteAction, type RecordAction, type Row, switchAction } from "./record_action.ts";
 import {
   askEdit,
@@ -57,9 +58,13 @@ export const endpointsView = recordListView({
 });
 
 function openEndpoint(parts: PageParts, id: string): OpenedView {
+  const activity = new EndpointActivity(parts, id);
   return new RecordView(parts, {
     list: "endpoints",
     id,
+    actions: actionsOf,
+    aside: activity.node,
+    close: () => activity.close(),
     show: (endpoint, now) => {
       const timeoutMs = numberOf(endpoint, "timeoutMs");
       const overlapMs = numberOf(endpoint, "rotationOverlapMs");
@@ -70,21 +75,18 @@ function openEndpoint(parts: PageParts, id: string): OpenedView {
         authentication: authenticationText(endpoint),
         tls: tlsText(endpoint, now),
         timeoutMs: timeoutMs === undefined ? "WEBHOOK_TIMEOUT" : tookText(timeoutMs),
-        rateLimit: rateTextOf(endpoint) || NOTHING,
+        rateLimit: rateTextOf(endpoint) || undefined,
         standardWebhooks: undefined,
-        rotationOverlapMs: overlapMs === undefined ? NOTHING : spanText(overlapMs),
-        filter: filter === "" ? NOTHING : [code(filter)],
-        format: textOf(endpoint, "format") || NOTHING,
-        template: templateText === "" ? NOTHING : [code(templateText)],
-        onGone: textOf(endpoint, "onGone") || NOTHING,
+        rotationOverlapMs: overlapMs === undefined ? undefined : spanText(overlapMs),
+        filter: filter === "" ? undefined : [code(filter)],
+        format: textOf(endpoint, "format") || undefined,
+        template: templateText === "" ? undefined : [code(templateText)],
+        onGone: textOf(endpoint, "onGone") || undefined,
         attempts: attemptsOf(endpoint),
-        secrets: secretOf(endpoint, now),
+        secrets: undefined,
       };
-      const deliveries = (text: string, filters = {}) =>
-        linkTo(parts, text, "deliveries", "", { endpointId: id, ...filters });
-      const links = [deliveries("All its deliveries"), " ", deliveries("Failed ones", { state: "failed" })];
       const shown = factsOf(ENDPOINTS.fields, endpoint, now, own);
-      return [panel("Endpoint", facts([...shown, ["Deliveries", links]]))];
+      return [panel("Endpoint", facts(shown)), panel("Secrets", secretsOf(endpoint, now))];
     },
   });
 }
@@ -133,6 +135,17 @@ function secretOf(endpoint: Fields, now: number): Child[] {
   const since = moment(active === undefined ? undefined : timeOf(active, "activeAt"), now);
   if (next.length === 0) return [since];
   return [since, element("div", { class: "note" }, "next ", moment(Math.min(...next), now))];
+}
+
+/** The signing secrets with their states; a secret itself is shown only once. */
+function secretsOf(endpoint: Fields, now: number): HTMLElement {
+  const items = recordsOf(endpoint, "secrets").map((secret) => {
+    const [state, activeAt] = [textOf(secret, "state"), timeOf(secret, "activeAt")];
+    const both = flagOf(secret, "signs") && state !== "signing" ? badge("also signs", "good") : undefined;
+    const word = state === "pending" ? "active from " : "active since ";
+    return element("li", {}, badge(state), both, element("span", {}, word, moment(activeAt, now)));
+  });
+  return element("ul", { class: "activity" }, ...items);
 }
 
 function actionsOf(row: Row): RecordAction[] {

@@ -1,9 +1,9 @@
 import { factsOf } from "./field_display.ts";
 import { type Fields, fieldsOf, flagOf, numberOf, textOf } from "./fields.ts";
-import { badge, facts, linkTo, panel } from "./pieces.ts";
+import { badge, emptyNote, facts, jsonBlock, linkTo, panel } from "./pieces.ts";
 import { requestFields } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
-import { payloadPanel, RecordView } from "./record_view.ts";
+import { RecordView } from "./record_view.ts";
 import { EVENTS, POSTED_EVENT } from "./resources.ts";
 import { countText, NOTHING } from "./text.ts";
 import { objectIn } from "./typed_text.ts";
@@ -44,32 +44,32 @@ function openEvent(parts: PageParts, id: string): OpenedView {
           ["Execution", executionLink(parts, event) ?? NOTHING],
         ]),
       ),
-      payloadPanel(event),
+      flagOf(event, "isErased")
+        ? panel("Payload", emptyNote("Payload erased."))
+        : panel("Payload", jsonBlock("Payload", event["data"])),
     ],
-    actions: (path) => [{
-      isHidden: (event) => flagOf(event, "isErased"),
-      label: "Erase the payload",
-      look: "danger",
-      question: {
-        title: "Erase this payload?",
-        text: "Pending deliveries of the event fail. The event itself is kept.",
-        go: "Erase the payload",
-        isDangerous: true,
-      },
-      run: async () => {
-        await parts.api.administer(`${path}/payload`, { method: "DELETE" });
-        return "Payload erased.";
-      },
-    }],
+    actions: ({ path, record }) =>
+      flagOf(record, "isErased") ? [] : [{
+        label: "Erase the payload",
+        look: "danger",
+        question: {
+          title: "Erase this payload?",
+          text: "Pending deliveries of the event fail. The event itself is kept.",
+          go: "Erase the payload",
+          isDangerous: true,
+        },
+        run: async () => {
+          await parts.api.administer(`${path}/payload`, { method: "DELETE" });
+          return "Payload erased.";
+        },
+      }],
   });
 }
 
 /** The execution that an event reports, if it does. */
-export function executionLink(parts: PageParts, event: Fields): HTMLElement | undefined {
-  const id = textOf(fieldsOf(event["data"]), "executionId");
-  return textOf(event, "event") !== COMPLETED_KIND || id === ""
-    ? undefined
-    : linkTo(parts, id, "executions", id);
+export function executionLink(parts: PageParts, { event, data }: Fields): HTMLElement | undefined {
+  const id = textOf(fieldsOf(data), "executionId");
+  return event !== COMPLETED_KIND || id === "" ? undefined : linkTo(parts, id, "executions", id);
 }
 
 function askEvent({ api, dialogs, messages }: PageParts, posted: () => void): void {

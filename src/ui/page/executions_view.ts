@@ -1,13 +1,11 @@
 import { wordsOf } from "./api.ts";
-import { type Child, element, fill } from "./element.ts";
+import { element, fill } from "./element.ts";
 import { COMPLETED_KIND } from "./events_view.ts";
 import { factsOf } from "./field_display.ts";
 import { type Fields, fieldsOf, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
 import {
-  attemptSection,
   badge,
   code,
-  emptyNote,
   type Fact,
   facts,
   jsonBlock,
@@ -15,11 +13,13 @@ import {
   moment,
   note,
   panel,
+  unevenColumns,
 } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
 import { EXECUTIONS } from "./resources.ts";
 import { NOTHING, tookText } from "./text.ts";
+import { foldedPart, timeline } from "./timeline.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 
 /** Events of one millisecond that are read to find the event of an execution. */
@@ -53,23 +53,26 @@ function openExecution(parts: PageParts, id: string): OpenedView {
       if (!isLinked && isFinished(one)) void linkEvent(parts, one, event);
       isLinked ||= isFinished(one);
       return [
-        panel("Execution", facts([...ownFacts(parts, one, now), ["Event", event]])),
-        one["currentStep"] === undefined
-          ? undefined
-          : panel("Current step", facts(currentStepOf(fieldsOf(one["currentStep"]), now))),
-        panel("Steps", ...stepsOf(one, now)),
-        one["headers"] === undefined ? undefined : panel("Headers", jsonBlock("Headers", one["headers"])),
-        panel("Input", jsonBlock("Input", one["input"])),
-        one["output"] === undefined ? undefined : panel("Output", jsonBlock("Output", one["output"])),
+        unevenColumns(
+          [panel("Steps", stepsOf(one, now))],
+          [
+            panel("Execution", facts([...ownFacts(parts, one, now), ["Event", event]])),
+            panel("Input", jsonBlock("Input", one["input"])),
+            one["output"] === undefined ? undefined : panel("Output", jsonBlock("Output", one["output"])),
+            one["headers"] === undefined ? undefined : panel("Headers", jsonBlock("Headers", one["headers"])),
+          ],
+        ),
       ];
     },
-    actions: (path) => [cancelAction(parts, path), rerunAction(parts, path)],
+    actions: ({ path, record }) => {
+      if (isFinished(record)) return [rerunAction(parts, path)];
+      return flagOf(record, "cancelRequested") ? [] : [cancelAction(parts, path)];
+    },
   });
 }
 
 function cancelAction({ api }: PageParts, path: string) {
   return {
-    isHidden: (one: Fields) => isFinished(one) || flagOf(one, "cancelRequested"),
     label: "Cancel",
     look: "danger",
     question: {
@@ -87,7 +90,6 @@ function cancelAction({ api }: PageParts, path: string) {
 
 function rerunAction({ api, go }: PageParts, path: string) {
   return {
-    isHidden: (one: Fields) => !isFinished(one),
     label: "Rerun",
     look: "primary",
     question: {
@@ -134,40 +136,54 @@ function ownFacts(parts: PageParts, one: Fields, now: number): Fact[] {
     rerunOf: origin === "" ? undefined : [linkTo(parts, origin, "executions", origin)],
     status: [badge(textOf(one, "status")), cancel],
     workflow: [code(textOf(one, "workflow"))],
+    // In the timeline.
+    createdAt: undefined,
+    startedAt: undefined,
     finishedAt: [moment(timeOf(one, "finishedAt"), now), note(` ${durationOf(one)}`)],
-    error: problemIn(textOf(one, "error")),
+    error: textOf(one, "error") === ""
+      ? undefined
+      : [element("span", { class: "problem" }, textOf(one, "error"))],
   });
 }
 
-function problemIn(error: string): Child[] | undefined {
-  return error === "" ? undefined : [element("span", { class: "problem" }, error)];
+/** The steps in their order, from the call of the trigger to the current step or the end. */
+function stepsOf(one: Fields, now: number): HTMLElement {
+  const started = timeOf(one, "startedAt");
+  const waited = (started ?? now) - (timeOf(one, "createdAt") ?? now);
+  const began = {
+    tone: "quiet",
+    heading: ["Accepted"],
+    line: [moment(timeOf(one, "createdAt"), now), note(` waited ${tookText(waited)} to start`)],
+  } as const;
+  const steps = recordsOf(one, "steps").map((step) => stepOf(step, now));
+  const current = one["currentStep"] === undefined ? [] : [currentStepOf(fieldsOf(one["currentStep"]), now)];
+  return timeline([began, ...steps, ...current]);
 }
 
-function currentStepOf(step: Fields, now: number): Fact[] {
-  const problem = problemIn(textOf(step, "lastError"));
+function stepOf(step: Fields, now: number) {
+  const [name, status] = [textOf(step, "name"), textOf(step, "status")];
+  const attempts = numberOf(step, "attempts") ?? 1;
+  const took = ` took ${durationOf(step)}, ${attempts === 1 ? "1 attempt" : `${attempts} attempts`}`;
+  const result = step["result"];
+  const block = jsonBlock(`Result of ${name}`, result);
+  return {
+    tone: status === "failed" ? "bad" : status === "succeeded" ? "good" : "quiet",
+    heading: [code(name), " ", badge(textOf(step, "kind"), "quiet"), badge(status)],
+    line: [moment(timeOf(step, "startedAt"), now), note(took)],
+    problem: textOf(step, "error"),
+    parts: result === undefined ? [] : [foldedPart(`Result of ${name}`, "Result", block)],
+  } as const;
+}
+
+function currentStepOf(step: Fields, now: number) {
   const next = timeOf(step, "nextAttemptAt");
-  return [
-    ["Step", [code(textOf(step, "name")), " ", badge(textOf(step, "kind"), "quiet")]],
-    ["Attempt", String(numberOf(step, "attempt") ?? 1)],
-    ["Next attempt", next === undefined ? "running now" : moment(next, now)],
-    ...problem === undefined ? [] : [["Last error", problem] as const],
-  ];
-}
-
-function stepsOf(one: Fields, now: number): HTMLElement[] {
-  const steps = recordsOf(one, "steps");
-  if (steps.length === 0) return [emptyNote("No completed steps yet.")];
-  return steps.map((step) => {
-    const name = textOf(step, "name");
-    const attempts = numberOf(step, "attempts") ?? 1;
-    const took = note(` took ${durationOf(step)}, ${attempts === 1 ? "1 attempt" : `${attempts} attempts`}`);
-    return attemptSection(
-      [code(name), " ", badge(textOf(step, "kind"), "quiet"), badge(textOf(step, "status"))],
-      [moment(timeOf(step, "startedAt"), now), took],
-      textOf(step, "error"),
-      step["result"] === undefined ? undefined : jsonBlock(`Result of ${name}`, step["result"]),
-    );
-  });
+  const attempt = numberOf(step, "attempt") ?? 1;
+  return {
+    tone: "warn",
+    heading: [code(textOf(step, "name")), " ", badge(textOf(step, "kind"), "quiet"), badge("running")],
+    line: next === undefined ? [`attempt ${attempt} is running`] : [`attempt ${attempt} `, moment(next, now)],
+    problem: textOf(step, "lastError"),
+  } as const;
 }
 
 function durationOf(one: Fields): string {

@@ -11,6 +11,8 @@ const TONES: Readonly<Record<string, Tone>> = {
   succeeded: "good",
   enabled: "good",
   valid: "good",
+  signing: "good",
+  pending: "warn",
   failed: "bad",
   invalid: "bad",
   outdated: "warn",
@@ -126,14 +128,8 @@ export function emptyNote(text: string): HTMLElement {
   return element("p", { class: "empty" }, text);
 }
 
-/** An attempt or a step: a heading, a line, the error and the result, if any. */
-export function attemptSection(
-  heading: readonly Child[],
-  line: readonly Child[],
-  error: string,
-  result: Child,
-): HTMLElement {
-  const problem = error === "" ? undefined : element("p", { class: "problem" }, error);
-  const shown = [element("h3", {}, ...heading), element("p", {}, ...line), problem, result];
-  return element("section", { class: "attempt" }, ...shown);
+/** Two columns, of which the narrow one has the details; they are first where there is one column only. */
+export function unevenColumns(wide: readonly Child[], details: readonly Child[]): HTMLElement {
+  const columns = [element("div", {}, ...wide), element("div", { class: "details" }, ...details)];
+  return element("div", { class: "columns uneven" }, ...columns);
 }

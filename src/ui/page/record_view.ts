@@ -1,17 +1,10 @@
 import { ApiProblem, wordsOf } from "./api.ts";
-import { button, type Child, element, fill, setHidden } from "./element.ts";
-import { exactText, type Fields, flagOf } from "./fields.ts";
-import { emptyNote, jsonBlock, panel } from "./pieces.ts";
+import { button, type Child, element, fill } from "./element.ts";
+import { exactText, type Fields } from "./fields.ts";
 import { Polling } from "./polling.ts";
-import { actionButton, type RecordAction } from "./record_action.ts";
+import { actionButton, type RecordAction, type Row } from "./record_action.ts";
 import { dayOf } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
-
-/** An action on the record of a view. */
-interface RecordViewAction extends RecordAction {
-  /** True if it does not apply to the record. */
-  readonly isHidden?: (record: Fields) => boolean;
-}
 
 /** A view of one record. */
 interface RecordViewOptions {
@@ -19,9 +12,13 @@ interface RecordViewOptions {
   readonly list: string;
   readonly id: string;
   readonly show: (record: Fields, now: number) => readonly Child[];
-  /** The `path` is that of the record in the API; the record is reloaded after each of them. */
-  readonly actions?: (path: string) => readonly RecordViewAction[];
-  readonly below?: HTMLElement;
+  /** Reads further fields of the record. */
+  readonly more?: (record: Fields) => Promise<Fields>;
+  /** The actions that apply to the record, which is reloaded after each of them. */
+  readonly actions?: (row: Row) => readonly RecordAction[];
+  /** Shown next to the record, with its own contents. */
+  readonly aside?: HTMLElement;
+  readonly close?: () => void;
 }
 
 const REFRESH_MS = 2_000;
@@ -31,28 +28,32 @@ export class RecordView implements OpenedView {
   readonly nodes: readonly Child[];
   readonly #parts: PageParts;
   readonly #options: RecordViewOptions;
-  readonly #place = element("div");
-  readonly #actions: readonly (readonly [action: RecordViewAction, button: HTMLElement])[];
+  readonly #path: string;
+  readonly #place = element("div", { class: "details" });
+  readonly #result = element("div", { role: "status" });
+  readonly #buttons = element("div", { class: "acts" });
+  /** The current actions by their labels: a button stays while its record changes. */
+  #actions: ReadonlyMap<string, RecordAction> = new Map();
   readonly #polling: Polling<Fields>;
   #shown = "";
 
   constructor(parts: PageParts, options: RecordViewOptions) {
-    const { list, id, actions, below } = options;
+    const { list, id, aside } = options;
     this.#parts = parts;
-    const path = `/${list}/${encodeURIComponent(id)}`;
+    const path = this.#path = `/${list}/${encodeURIComponent(id)}`;
     this.#options = options;
-    this.#actions = (actions?.(path) ?? []).map((action) => {
-      const made = actionButton(parts, { ...action, then: () => this.#polling.read() });
-      made.hidden = action.isHidden !== undefined || parts.session.isReadOnly;
-      return [action, made];
-    });
-    const buttons = this.#actions.map(([, made]) => made);
-    const bar = element("div", { class: "bar" }, button(`All ${list}`, () => parts.go(list)), ...buttons);
-    this.nodes = [bar, this.#place, below];
+    const bar = element("div", { class: "bar" }, button(`All ${list}`, () => parts.go(list)), this.#buttons);
+    const contents = aside === undefined
+      ? this.#place
+      : element("div", { class: "columns uneven" }, aside, this.#place);
+    this.nodes = [bar, this.#result, contents];
     this.#polling = new Polling({
       clock: parts.clock,
       everyMs: REFRESH_MS,
-      read: () => parts.api.administer(path),
+      read: async () => {
+        const record = await parts.api.administer(path);
+        return { ...record, ...await options.more?.(record) };
+      },
       show: (record) => this.#showChanged(record),
       fail: (error) => this.#fail(error),
       isBusy: () => this.#isSelected(),
@@ -62,6 +63,7 @@ export class RecordView implements OpenedView {
 
   close(): void {
     this.#polling.close();
+    this.#options.close?.();
   }
 
   #showChanged(record: Fields): void {
@@ -71,9 +73,12 @@ export class RecordView implements OpenedView {
   }
 
   #fail(error: unknown): boolean {
+    const isGone = error instanceof ApiProblem && error.status === 404;
+    // It was deleted.
+    if (isGone && this.#shown !== "") this.#parts.go(this.#options.list);
     this.#shown = "";
     fill(this.#place, [element("p", { class: "problem", role: "alert" }, wordsOf(error))]);
-    return isNotFound(error);
+    return isGone;
   }
 
   #show(record: Fields): void {
@@ -82,13 +87,44 @@ export class RecordView implements OpenedView {
     const label = focused !== null && this.#place.contains(focused)
       ? focused.getAttribute("aria-label")
       : null;
-    for (const [{ isHidden }, made] of this.#actions) {
-      setHidden(made, isHidden?.(record) === true || this.#parts.session.isReadOnly);
-    }
+    this.#showActions(record);
+    const open = [...this.#place.querySelectorAll<HTMLElement>("details[open]")].map(labelOf);
     fill(this.#place, show(record, this.#parts.clock.now()));
+    for (const part of this.#place.querySelectorAll("details")) part.open ||= open.includes(labelOf(part));
     if (label === null) return;
     const again = this.#place.querySelectorAll<HTMLElement>("[aria-label]");
     [...again].find((one) => one.getAttribute("aria-label") === label)?.focus({ preventScroll: true });
+  }
+
+  #showActions(record: Fields): void {
+    const { actions = () => [] } = this.#options;
+    const parts = this.#parts;
+    const row: Row = {
+      parts,
+      record,
+      path: this.#path,
+      now: parts.clock.now(),
+      refresh: () => this.#polling.read(),
+      show: (...children) => fill(this.#result, children),
+      labelOf: () => undefined,
+    };
+    const before = [...this.#actions.keys()].join();
+    const current = parts.session.isReadOnly ? [] : actions(row);
+    this.#actions = new Map(current.map((action) => [action.label, action]));
+    if ([...this.#actions.keys()].join() === before) return;
+    const hadFocus = this.#buttons.contains(document.activeElement);
+    fill(this.#buttons, current.map((action) => this.#button(action)));
+    if (hadFocus) this.#buttons.querySelector("button")?.focus({ preventScroll: true });
+  }
+
+  #button({ label, look = "", question }: RecordAction): HTMLElement {
+    return actionButton(this.#parts, {
+      label,
+      look: look.replace("small", ""),
+      ...question === undefined ? {} : { question },
+      run: () => this.#actions.get(label)?.run(),
+      then: () => this.#polling.read(),
+    });
   }
 
   /** Rebuilding the record would clear a selection in it. */
@@ -98,13 +134,6 @@ export class RecordView implements OpenedView {
   }
 }
 
-/** The payload of an event. */
-export function payloadPanel(event: Fields): HTMLElement {
-  const isErased = flagOf(event, "isErased");
-  return panel("Payload", isErased ? emptyNote("Payload erased.") : jsonBlock("Payload", event["data"]));
-}
-
-/** Returns whether the service answered 404. */
-export function isNotFound(error: unknown): boolean {
-  return error instanceof ApiProblem && error.status === 404;
+function labelOf(part: HTMLElement): string {
+  return part.dataset["label"] ?? "";
 }

@@ -91,3 +91,15 @@ export function dayOf(at: number): string {
 export function shortId(id: string): string {
   return id.slice(0, 8);
 }
+
+/** A request as a command of a shell. */
+export function curlText(
+  url: string,
+  headers: readonly (readonly [name: string, value: string])[],
+  body: string,
+): string {
+  const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+  const lines = headers.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`);
+  // Without the meaning that `--data` gives to an @.
+  return [`curl -X POST ${quoted(url)}`, ...lines, `--data-raw ${quoted(body)}`].join(" \\\n  ");
+}
