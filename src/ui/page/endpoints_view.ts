@@ -125,24 +125,12 @@ function attemptsText(endpoint: Fields, period: string): string {
   return `${shareText(numberOf(attempts, "successRate") ?? null)}${took}`;
 }
 
-/** When the active secret became active, and when the next one does. */
-function secretOf(endpoint: Fields, now: number): Child[] {
-  const secrets = recordsOf(endpoint, "secrets");
-  const index = secrets.findIndex((one) => textOf(one, "state") === "signing");
-  const active = secrets[index];
-  // The newest secret is first and takes over from older ones: only those before the active one will ever sign.
-  const next = secrets.slice(0, Math.max(0, index)).map((one) => timeOf(one, "activeAt") ?? Infinity);
-  const since = moment(active === undefined ? undefined : timeOf(active, "activeAt"), now);
-  if (next.length === 0) return [since];
-  return [since, element("div", { class: "note" }, "next ", moment(Math.min(...next), now))];
-}
-
 /** The signing secrets with their states; a secret itself is shown only once. */
 function secretsOf(endpoint: Fields, now: number): HTMLElement {
   const items = recordsOf(endpoint, "secrets").map((secret) => {
     const [state, activeAt] = [textOf(secret, "state"), timeOf(secret, "activeAt")];
     const both = flagOf(secret, "signs") && state !== "signing" ? badge("also signs", "good") : undefined;
-    const word = state === "pending" ? "active from " : "active since ";
+    const word = state === "pending" ? "active " : "activated ";
     return element("li", {}, badge(state), both, element("span", {}, word, moment(activeAt, now)));
   });
   return element("ul", { class: "activity" }, ...items);

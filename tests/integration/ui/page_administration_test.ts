@@ -92,6 +92,16 @@ async function deliver({ receiver, opened, page, dialog }: PageBed): Promise<voi
   await page.locator("[data-action=open]").click();
   await page.getByRole("heading", { name: "Attempt 2" }).waitFor();
   await opened.sees("12345678901234567890");
+  await page.locator("summary", { hasText: "Request" }).first().click();
+  await page.getByRole("button", { name: "Copy the request of attempt 1 as curl" }).click();
+  await page.getByText("Copied.").waitFor();
+  const command = String(await opened.value("navigator.clipboard.readText()"));
+  const signature = await page.locator(".timeline dd", { hasText: "sha256=" }).first().textContent();
+  for (
+    const part of ["curl -X POST", `${receiver.url}/hook`, `x-svc-signature: ${signature}`, "--data-raw"]
+  ) {
+    assertStringIncludes(command, part);
+  }
   receiver.react = ({ path }) => path === "/wait" ? 500 : 200;
   await page.getByRole("button", { name: "Resend" }).click();
   await page.getByText("Sending it again").waitFor();
@@ -230,6 +240,14 @@ async function endpoint(bed: PageBed): Promise<void> {
   await act("Rotate");
   await sendForm(dialog, { "Active in": "1h" }, "Create a new secret");
   await shownOnce(bed, "whsec_");
+  await page.locator("[data-action=open]").click();
+  await opened.sees("Attempts in the last day");
+  const secrets = page.locator(".panel", { has: page.getByRole("heading", { name: "Secrets" }) });
+  await eventually(["pending", "signing"], () => secrets.locator(".badge").allTextContents());
+  await page.getByRole("button", { name: "Disable", exact: true }).click();
+  await page.getByRole("button", { name: "Enable", exact: true }).click();
+  await page.getByRole("button", { name: "Disable", exact: true }).waitFor();
+  await page.getByRole("button", { name: "All endpoints" }).click();
   await act("Recover");
   await sendForm(dialog, {
     "Created since": "2026-01-01T00:00",

@@ -56,11 +56,11 @@ async function links({ opened, page }: PageBed, execution: string): Promise<void
   assertMatch(event, /^[0-9a-f-]{36}$/);
   await eventually(1, () => page.locator("tbody tr").count());
   await page.locator("[data-action=open]").click();
-  await fact(opened, "Event", event);
-  await opened.sees(/The event reports/);
+  await page.locator(".timeline").getByRole("button", { name: event }).waitFor();
   await link("Endpoint").click();
   await fact(opened, "URL", URL_OF_ENDPOINT);
-  await link("Deliveries").filter({ hasText: "Failed ones" }).click();
+  const failures = page.locator(".panel", { has: page.getByRole("heading", { name: "Last failures" }) });
+  await failures.getByRole("button", { name: "Show all of them" }).click();
   await eventually(FAILED, () => page.locator("tbody tr").count());
   assertEquals(await page.getByLabel("State").inputValue(), "failed");
   // The filters of the link before are gone, and come back with it.

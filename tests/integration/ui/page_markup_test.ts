@@ -64,8 +64,9 @@ async function administration({ opened, page }: PageBed): Promise<void> {
   await opened.sees("The endpoint did not accept a test event");
   await opened.view("Deliveries");
   await page.locator("[data-action=open]").click();
+  await page.locator("summary", { hasText: "Response" }).first().click();
   await page.getByRole("region", { name: "Response to attempt 1" }).getByText("<script>").waitFor();
-  await page.getByRole("region", { name: "Payload" }).getByText("<script>").waitFor();
+  await page.getByRole("region", { name: "Body" }).getByText("<script>").waitFor();
   await opened.view("Events");
   await page.locator("tr", { hasText: "a.b" }).locator("[data-action=open]").click();
   await page.getByRole("region", { name: "Payload" }).getByText("<script>").waitFor();

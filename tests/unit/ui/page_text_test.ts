@@ -9,6 +9,7 @@ import { type Counts, readSnapshot, withCounts } from "../../../src/ui/page/snap
 import {
   agoText,
   countText,
+  curlText,
   latencyText,
   momentText,
   rateText,
@@ -199,4 +200,15 @@ Deno.test("page: what is typed in wrongly is refused in words", () => {
     [() => momentIn("soon", "since"), 'Invalid time "soon": expected a date and a time'],
   ];
   for (const [run, words] of cases) assertStringIncludes(assertThrows(run).message, words);
+});
+
+Deno.test("page: a request becomes a command whose values a shell takes as they are", () => {
+  const headers = [["x-note", "it's $HOME"], ["content-type", "application/json"]] as const;
+  const command = curlText("https://example.com/?a='b'", headers, '{"a":"`id`","b":"@c"}');
+  assertEquals(command.split(" \\\n  "), [
+    `curl -X POST 'https://example.com/?a='\\''b'\\'''`,
+    `-H 'x-note: it'\\''s $HOME'`,
+    `-H 'content-type: application/json'`,
+    `--data-raw '{"a":"\`id\`","b":"@c"}'`,
+  ]);
 });
