@@ -40,11 +40,11 @@ async function addEndpoint(bed: PageBed): Promise<void> {
   await add.click();
   await go.click();
   await dialog.getByText("URL is required").waitFor();
-  await dialog.getByLabel("URL").fill("http://user:word@example.com/");
+  await dialog.getByLabel("URL", { exact: true }).fill("http://user:word@example.com/");
   await go.click();
   await dialog.getByText(/Cannot use "url"/).waitFor();
-  assertEquals(await dialog.getByLabel("URL").getAttribute("aria-invalid"), "true");
-  await dialog.getByLabel("URL").fill(`${receiver.url}/hook`);
+  assertEquals(await dialog.getByLabel("URL", { exact: true }).getAttribute("aria-invalid"), "true");
+  await dialog.getByLabel("URL", { exact: true }).fill(`${receiver.url}/hook`);
   await dialog.getByLabel("Events").fill("agent..*");
   await go.click();
   await dialog.getByText(/Cannot use "events/).waitFor();

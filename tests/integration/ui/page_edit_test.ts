@@ -27,14 +27,14 @@ async function editEndpoint({ weir, opened, page, dialog }: PageBed): Promise<vo
     standardWebhooks: true,
   });
   await choose(page, "http://127.0.0.1:9/first", "Edit");
-  assertEquals(await dialog.getByLabel("URL").inputValue(), "http://127.0.0.1:9/first");
+  assertEquals(await dialog.getByLabel("URL", { exact: true }).inputValue(), "http://127.0.0.1:9/first");
   assertEquals(await dialog.getByLabel("Events").inputValue(), "a.* b.c");
   assertEquals(await dialog.getByLabel("Milliseconds").inputValue(), "2500");
   assertEquals(await dialog.getByLabel("Standard Webhooks").isChecked(), true);
   await dialog.getByText("x-tenant, x-other").waitFor();
   // Somebody else changes something in the meantime.
   await weir.api(`/endpoints/${id}`, { description: "of somebody else" }, "PATCH");
-  await dialog.getByLabel("URL").fill("http://127.0.0.1:9/second");
+  await dialog.getByLabel("URL", { exact: true }).fill("http://127.0.0.1:9/second");
   await dialog.getByLabel("Milliseconds").fill("");
   await dialog.getByLabel("Standard Webhooks").uncheck();
   await change.click();
