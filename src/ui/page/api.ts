@@ -1,5 +1,11 @@
-import { type Fields, fieldsOf, parseExact, textOf } from "./fields.ts";
+import { type Fields, fieldsOf, parseExact, textOf, textsOf } from "./fields.ts";
 import type { Session, TokenUse } from "./session.ts";
+
+interface ProblemFacts {
+  readonly status?: number;
+  readonly field?: string;
+  readonly candidates?: readonly string[];
+}
 
 /** A call that the service rejected, or that failed. */
 export class ApiProblem extends Error {
@@ -8,11 +14,14 @@ export class ApiProblem extends Error {
   readonly status: number;
   /** The invalid field, if any. */
   readonly field: string;
+  /** The identifiers that an ambiguous one may mean. */
+  readonly candidates: readonly string[];
 
-  constructor(detail: string, { status = 0, field = "" }: { status?: number; field?: string } = {}) {
+  constructor(detail: string, { status = 0, field = "", candidates = [] }: ProblemFacts = {}) {
     super(detail);
     this.status = status;
     this.field = field;
+    this.candidates = candidates;
   }
 }
 
@@ -129,5 +138,6 @@ function problemOf(status: number, text: string): ApiProblem {
     // A proxy may respond with anything.
   }
   const detail = textOf(fields, "detail") || `The service responded with status ${status}`;
-  return new ApiProblem(detail, { status, field: textOf(fields, "field") });
+  const candidates = textsOf(fields, "candidates");
+  return new ApiProblem(detail, { status, field: textOf(fields, "field"), candidates });
 }

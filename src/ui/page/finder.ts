@@ -1,3 +1,4 @@
+import { ApiProblem } from "./api.ts";
 import type { Dialogs } from "./dialogs.ts";
 import { element, fill, setText } from "./element.ts";
 import { type Fields, recordsOf, textOf } from "./fields.ts";
@@ -110,10 +111,15 @@ export class Finder {
   async #records(id: string): Promise<Found[]> {
     const { api, go } = this.#parts;
     const found = await Promise.all(LISTS.map(async ([list, kind]) => {
-      const record = await api.administer(`/${list}/${encodeURIComponent(id)}`).catch(() => undefined);
-      if (record === undefined) return [];
-      const open = () => list === "triggers" ? go(list) : go(list, textOf(record, "id"));
-      return [{ kind, text: textOf(record, "url") || textOf(record, "name") || textOf(record, "id"), open }];
+      const records = await api.administer(`/${list}/${encodeURIComponent(id)}`)
+        .then((record) => [record], (error: unknown) => {
+          // Several identifiers may begin with this one.
+          return error instanceof ApiProblem ? error.candidates.map((id): Fields => ({ id })) : [];
+        });
+      return records.map((record) => {
+        const open = () => list === "triggers" ? go(list) : go(list, textOf(record, "id"));
+        return { kind, text: textOf(record, "url") || textOf(record, "name") || textOf(record, "id"), open };
+      });
     }));
     return found.flat();
   }

@@ -188,8 +188,8 @@ export class LiveTable<T> {
   }
 }
 
-function isNothing({ textContent, children }: HTMLElement): boolean {
-  return textContent === NOTHING || textContent === "" && children.length === 0;
+function isNothing(cell: HTMLElement): boolean {
+  return cell.textContent === NOTHING || cell.textContent === "" && cell.querySelector("svg, input") === null;
 }
 
 function show(cell: HTMLElement, content: string | readonly Child[]): void {
