@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import { makeCertificates } from "../../harness/certificates.ts";
 import { eventually } from "../../harness/until.ts";
-import { type PageBed, pageTest } from "./page_weir.ts";
+import { choose, type PageBed, pageTest } from "./page_weir.ts";
 
 const URL = "https://127.0.0.1:9/secured";
 
@@ -25,7 +25,7 @@ async function save(
   type?: string,
 ): Promise<void> {
   await opened.view("Endpoints");
-  await page.getByRole("button", { name: `Edit ${URL}` }).click();
+  await choose(page, URL, "Edit");
   if (type !== undefined) await dialog.getByLabel("Authentication", { exact: true }).selectOption(type);
   for (const [label, value] of Object.entries(values)) {
     await dialog.getByLabel(label, { exact: true }).fill(value);
@@ -41,7 +41,7 @@ async function saved(bed: PageBed, ...given: [Readonly<Record<string, string>>, 
 async function setBasic(bed: PageBed, id: unknown): Promise<void> {
   const { weir, opened, page, dialog } = bed;
   await opened.view("Endpoints");
-  await page.getByRole("button", { name: `Edit ${URL}` }).click();
+  await choose(page, URL, "Edit");
   assertEquals(await dialog.getByLabel("User", { exact: true }).isVisible(), false);
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await saved(bed, { User: "weir", Password: "a-secret-word" }, "basic");
@@ -98,7 +98,7 @@ async function setCertificate(bed: PageBed, id: unknown): Promise<void> {
 async function removeBoth(bed: PageBed, id: unknown): Promise<void> {
   const { weir, opened, page, dialog } = bed;
   await opened.view("Endpoints");
-  await page.getByRole("button", { name: `Edit ${URL}` }).click();
+  await choose(page, URL, "Edit");
   await dialog.getByLabel("Remove the client certificate and the authorities").check();
   await dialog.getByLabel("Authentication", { exact: true }).selectOption("");
   await dialog.getByRole("button", { name: "Save" }).click();
