@@ -9,12 +9,19 @@ const FOLDERS = ["docs", "config"];
 /** A command that runs the service, or starts it. */
 const RUN = /deno run\b([^\n]*?)(?:(?<!bench\/)\bmain|scripts\/start)\.ts\b/g;
 /** Flags that say how modules are loaded, not what the program may do. */
-const LOADING = ["--cached-only", "--watch"];
+const LOADING = [
+  "--cached-only",
+  "--watch",
+  "--unstable-npm-lazy-caching",
+  "--unstable-lazy-dynamic-imports",
+];
 
 async function allFiles(): Promise<string[]> {
   const files = [...FILES];
   const folders = [...FOLDERS];
   for (const folder of folders) {
+    // The site has copies of files.
+    if (folder === "docs/site") continue;
     for await (const { name, isDirectory } of Deno.readDir(join(ROOT, folder))) {
       (isDirectory ? folders : files).push(`${folder}/${name}`);
     }
