@@ -8,6 +8,7 @@ import { code, linkTo } from "./pieces.ts";
 import { deleteAction } from "./record_action.ts";
 import { askNew, type RecordForm, settableFields } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
+import { replaysView } from "./replays_view.ts";
 import { AUDIT, EVENT_KEYS } from "./resources.ts";
 import { triggersView } from "./triggers_view.ts";
 import type { PageParts, View } from "./view.ts";
@@ -78,6 +79,7 @@ const LISTS: Readonly<Record<string, string>> = {
   endpoint: "endpoints",
   event: "events",
   execution: "executions",
+  replay: "replays",
 };
 
 function objectOf(parts: PageParts, object: string): HTMLElement {
@@ -89,6 +91,7 @@ function objectOf(parts: PageParts, object: string): HTMLElement {
 /** The views of the administration, in the order of the navigation. */
 export const ADMINISTRATION_VIEWS: readonly View[] = [
   withPause(deliveriesView),
+  replaysView,
   executionsView,
   endpointsView,
   triggersView,

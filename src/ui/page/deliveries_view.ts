@@ -18,8 +18,10 @@ import {
   unevenColumns,
 } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
+import type { RecordAction } from "./record_action.ts";
 import { RecordView } from "./record_view.ts";
-import { DELIVERIES } from "./resources.ts";
+import { countReplay } from "./replays_view.ts";
+import { DELIVERIES, DELIVERY_RETRY } from "./resources.ts";
 import { curlText, shortId, tookText } from "./text.ts";
 import { foldedPart, timeline } from "./timeline.ts";
 import type { OpenedView, PageParts } from "./view.ts";
@@ -47,6 +49,7 @@ export const deliveriesView = recordListView({
     text: "Each delivery gets one more attempt with the same identifier.",
     run: (api, path) => api.administer(`${path}/resend`, { method: "POST" }),
   },
+  tools: (parts, query) => [retryAction(parts, query)],
   columns: [
     "state",
     { field: "event", as: "code", isAside: true },
@@ -70,6 +73,28 @@ export const deliveriesView = recordListView({
 
 function isDone(delivery: Fields): boolean {
   return textOf(delivery, "state") === "acknowledged";
+}
+
+/** Retries all deliveries that the filters select, or the failed ones among them. */
+function retryAction(parts: PageParts, query: () => Readonly<Record<string, string>>): RecordAction {
+  return {
+    label: "Retry all matching",
+    run: async () => {
+      const body = Object.fromEntries(Object.entries(query()).filter(([, value]) => value !== ""));
+      const { state = "failed" } = body;
+      if (!DELIVERY_RETRY.state.choices.some((choice) => choice === state) || "replayId" in body) {
+        return "Only failed and retrying deliveries can be retried, and not by their replay: change the filters.";
+      }
+      const start = await countReplay(parts, {
+        path: "/deliveries/retry",
+        body,
+        noun: `${state} deliveries`,
+        go: "Retry them",
+      });
+      await start();
+      return undefined;
+    },
+  };
 }
 
 function attemptsText(delivery: Fields): string {

@@ -23,6 +23,7 @@ import {
 } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
+import { askReplay } from "./replays_view.ts";
 import { ENDPOINT_RECOVERY, ENDPOINT_ROTATION, ENDPOINTS } from "./resources.ts";
 import { countText, NOTHING, shareText, spanText, tookText } from "./text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
@@ -154,6 +155,7 @@ function actionsOf(row: Row): RecordAction[] {
     }),
     { label: "Rotate the secret", run: () => void askRotation(row) },
     { label: "Recover failed deliveries", run: () => void askRecovery(row) },
+    { label: "Replay events", run: () => void askReplay(row) },
     deleteAction(row, {
       noun: "endpoint",
       text: `Its secret is deleted, and pending deliveries to ${url} fail.`,

@@ -6,7 +6,7 @@ import { exactText, type Fields, recordsOf, textOf } from "./fields.ts";
 import { Polling } from "./polling.ts";
 import { Pager } from "./pager.ts";
 import { textBlock } from "./pieces.ts";
-import { actionMenu, type RecordAction, type Row } from "./record_action.ts";
+import { actionButton, actionMenu, type RecordAction, type Row } from "./record_action.ts";
 import { type LoadChoices, RecordFilters } from "./record_filters.ts";
 import { type BulkAction, RecordSelection } from "./record_selection.ts";
 import { type Column, LiveTable } from "./table.ts";
@@ -30,6 +30,11 @@ interface RecordListOptions {
   readonly actions?: (row: Row) => readonly RecordAction[];
   /** The button that adds a record. */
   readonly add?: { readonly label: string; readonly open: (parts: PageParts, added: () => void) => void };
+  /** Actions on all records that the filters select, whose parameters of the API `query` returns. */
+  readonly tools?: (
+    parts: PageParts,
+    query: () => Readonly<Record<string, string>>,
+  ) => readonly RecordAction[];
   readonly above?: (page: Fields) => readonly Child[];
   /** The view of one record; `label` is the noun for a record, and `name` its link if not the start of its id. */
   readonly record?: {
@@ -113,6 +118,10 @@ class RecordList implements OpenedView {
     if (add !== undefined && !parts.session.isReadOnly) {
       const open = () => add.open(parts, () => this.#restart());
       bar.append(button(add.label, open, { look: "primary" }));
+    }
+    if (options.tools !== undefined && !parts.session.isReadOnly) {
+      const tools = options.tools(parts, () => this.#filters.query(parts.clock.now()));
+      bar.append(...tools.map((tool) => actionButton(parts, tool)));
     }
     const list = element(
       "div",

@@ -10,6 +10,7 @@ export {
 export { AUTHENTICATION, AUTHENTICATION_PARTS } from "../../webhooks/resources/endpoint_authentication.ts";
 export { EVENT_KEYS, EVENTS, POSTED_EVENT } from "../../webhooks/resources/event.ts";
 export { EXECUTION_DETAILS, EXECUTIONS } from "../../webhooks/resources/execution.ts";
+export { DELIVERY_RETRY, ENDPOINT_REPLAY, REPLAYS } from "../../webhooks/resources/replay.ts";
 export { CHALLENGE_TOKEN, TRIGGERS } from "../../webhooks/resources/trigger.ts";
 export {
   CUSTOM_PLACES,
