@@ -29,7 +29,6 @@ export const replaysView = recordListView({
     { label: "Selection", look: "name", cell: ({ record }) => selectionOf(record) },
     "createdAt",
   ],
-  actions: actionsOf,
   record: { label: "Replay", open: openReplay },
 });
 
