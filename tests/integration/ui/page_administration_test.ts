@@ -169,9 +169,10 @@ async function executions({ opened, page }: PageBed): Promise<void> {
   await page.getByLabel("Status").selectOption("running");
   await page.locator("tr", { hasText: "running" }).locator("[data-action=open]").click();
   await page.getByRole("heading", { name: "first set succeeded" }).waitFor();
-  const current = page.locator(".panel", { hasText: "Current step" });
-  for (const text of ["ask", "2", "the server responded with 500"]) {
-    await current.getByText(text, { exact: true }).waitFor();
+  const current = page.locator(".timeline li").last();
+  await current.getByRole("heading", { name: "ask request running" }).waitFor();
+  for (const text of ["attempt 2", "the server responded with 500"]) {
+    await current.getByText(text).waitFor();
   }
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel the execution" }).click();
