@@ -94,3 +94,93 @@ async function addGeneric({ weir, page, dialog }: PageBed): Promise<void> {
     toleranceSeconds: 60,
   });
 }
+
+pageTest(
+  "the fields of a trigger that describe its calls are set by its form, changed and removed",
+  { view: "triggers" },
+  async (bed) => {
+    const { step, weir, page, dialog } = bed;
+    const trigger = async (name: string) =>
+      (await weir.api("/triggers")).items.find((one) => one["name"] === name);
+    const add = async (fields: Readonly<Record<string, string>>, scheme?: string) => {
+      await page.getByRole("button", { name: "Add a trigger" }).click();
+      if (scheme !== undefined) await dialog.getByLabel("Callers prove themselves with").selectOption(scheme);
+      for (const [label, text] of Object.entries(fields)) {
+        await dialog.getByLabel(label, { exact: true }).fill(text);
+      }
+    };
+    const added = async (row: string) => {
+      await dialog.getByRole("button", { name: "Add" }).click();
+      await page.locator("tbody tr", { hasText: row }).waitFor();
+    };
+    await step("a wrong kind of body is refused by name", async () => {
+      await add({
+        Name: "forms",
+        Workflow: "echo",
+        Accept: "form xml",
+        "Status of accepted calls": "200",
+        "Passed headers": "X-Topic",
+      });
+      await dialog.getByRole("button", { name: "Add" }).click();
+      await dialog.getByText("expected json, form, text or array").waitFor();
+    });
+    await step("bodies, the status and headers are set", async () => {
+      await dialog.getByLabel("Accept", { exact: true }).fill("form text");
+      await dialog.getByRole("button", { name: "Add" }).click();
+      await dialog.getByRole("button", { name: "I have saved it" }).click();
+      await page.locator("tbody tr", { hasText: "forms" }).waitFor();
+      const shown = await trigger("forms");
+      assertEquals([shown?.["accept"], shown?.["answer"], shown?.["passHeaders"]], [["form", "text"], 200, [
+        "X-Topic",
+      ]]);
+    });
+    await step("and removed", async () => {
+      await page.getByRole("button", { name: "Edit forms" }).click();
+      for (const label of ["Accept", "Status of accepted calls", "Passed headers"]) {
+        await dialog.getByLabel(label, { exact: true }).fill("");
+      }
+      await dialog.getByRole("button", { name: "Save" }).click();
+      await dialog.waitFor({ state: "detached" });
+      const shown = await trigger("forms");
+      assertEquals([shown?.["accept"], shown?.["answer"], shown?.["passHeaders"]], [
+        undefined,
+        undefined,
+        undefined,
+      ]);
+    });
+    await step("a signature is described", async () => {
+      await add({
+        Name: "own",
+        Workflow: "echo",
+        "Secret of the provider": "given by the provider",
+        "Signed text": "{time}.{body}",
+        "Header of the signature": "X-Sign",
+        "Text before the signature": "v1=",
+        "Separator of several signatures": ",",
+        "Text before the time in the list of signatures": "t=",
+      }, "custom");
+      await added("custom");
+      assertEquals((await trigger("own"))?.["verify"], {
+        scheme: "custom",
+        signed: "{time}.{body}",
+        algorithm: "hmac-sha256",
+        secretEncoding: "text",
+        signature: { header: "x-sign", prefix: "v1=", encoding: "hex", list: "," },
+        time: { prefix: "t=", unit: "seconds" },
+        toleranceSeconds: 300,
+      });
+    });
+    await step("topics of Amazon SNS take the place of a secret", async () => {
+      const topic = "arn:aws:sns:us-east-1:123456789012:orders";
+      await add({ Name: "topic", Workflow: "echo", Topics: topic }, "sns");
+      assertEquals(await dialog.getByLabel("Secret of the provider").isVisible(), false);
+      await added("sns");
+      assertEquals((await trigger("topic"))?.["verify"], {
+        scheme: "sns",
+        topics: [topic],
+        toleranceSeconds: 3_600,
+      });
+      assertEquals(await page.getByRole("button", { name: "Rotate the secret of topic" }).count(), 0);
+    });
+  },
+);
