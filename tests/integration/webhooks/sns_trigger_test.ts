@@ -155,9 +155,17 @@ needing("openssl").test(
   async () => {
     await using open = await opened();
     const { amazon, bed } = open;
-    amazon.pages.set(SUBSCRIBE, () => new Response(null, { status: 500 }));
     const body = amazon.confirmation(bed);
-    assertEquals((await post(bed, body)).result, "sender_unavailable");
+    const failures = [
+      () => new Response(null, { status: 500 }),
+      () => new Response(null, { status: 403 }),
+      () => Promise.reject(new TypeError(`cannot connect to ${SUBSCRIBE}`)),
+    ];
+    for (const failure of failures) {
+      amazon.pages.set(SUBSCRIBE, failure);
+      bed.clock.advance(1_000);
+      assertEquals((await post(bed, body)).result, "sender_unavailable");
+    }
     amazon.pages.set(SUBSCRIBE, () => new Response("<ConfirmSubscriptionResponse/>"));
     const answers = await Promise.all([post(bed, body), post(bed, body)]);
     assertEquals([...answers, await post(bed, body)].map(({ status, result }) => [status, result]), [
@@ -165,14 +173,14 @@ needing("openssl").test(
       [200, ""],
       [200, ""],
     ]);
-    assertEquals(amazon.asked, [CERTIFICATE, SUBSCRIBE, SUBSCRIBE]);
+    assertEquals(amazon.asked, [CERTIFICATE, ...failures.map(() => SUBSCRIBE), SUBSCRIBE]);
     assertEquals(bed.log.filter((line) => line.includes("Subscription of a trigger confirmed")).length, 1);
     const ended = await post(
       bed,
       amazon.confirmation(bed, { Type: "UnsubscribeConfirmation", MessageId: "m-2" }),
     );
     assertEquals([ended.status, ended.body as object], [200, {}]);
-    assertEquals(amazon.asked.length, 3);
+    assertEquals(amazon.asked.length, 5);
     assertEquals(bed.log.filter((line) => line.includes("Subscription of a trigger ended")).length, 1);
     assertEquals(await countOf(bed), 0);
     assertEquals(bed.log.filter((line) => line.includes(TOKEN)), []);
