@@ -99,22 +99,9 @@ pageTest(
   "the fields of a trigger that describe its calls are set by its form, changed and removed",
   { view: "triggers" },
   async (bed) => {
-    const { step, weir, page, dialog } = bed;
-    const trigger = async (name: string) =>
-      (await weir.api("/triggers")).items.find((one) => one["name"] === name);
-    const add = async (fields: Readonly<Record<string, string>>, scheme?: string) => {
-      await page.getByRole("button", { name: "Add a trigger" }).click();
-      if (scheme !== undefined) await dialog.getByLabel("Callers prove themselves with").selectOption(scheme);
-      for (const [label, text] of Object.entries(fields)) {
-        await dialog.getByLabel(label, { exact: true }).fill(text);
-      }
-    };
-    const added = async (row: string) => {
-      await dialog.getByRole("button", { name: "Add" }).click();
-      await page.locator("tbody tr", { hasText: row }).waitFor();
-    };
+    const { step, page, dialog } = bed;
     await step("a wrong kind of body is refused by name", async () => {
-      await add({
+      await add(bed, {
         Name: "forms",
         Workflow: "echo",
         Accept: "form xml",
@@ -129,58 +116,85 @@ pageTest(
       await dialog.getByRole("button", { name: "Add" }).click();
       await dialog.getByRole("button", { name: "I have saved it" }).click();
       await page.locator("tbody tr", { hasText: "forms" }).waitFor();
-      const shown = await trigger("forms");
-      assertEquals([shown?.["accept"], shown?.["answer"], shown?.["passHeaders"]], [["form", "text"], 200, [
-        "X-Topic",
-      ]]);
+      const shown = await trigger(bed, "forms");
+      assertEquals([shown?.["accept"], shown?.["answer"], shown?.["passHeaders"]], [
+        ["form", "text"],
+        200,
+        ["X-Topic"],
+      ]);
     });
     await step("and removed", async () => {
-      await page.getByRole("button", { name: "Edit forms" }).click();
+      await choose(page, "forms", "Edit");
       for (const label of ["Accept", "Status of accepted calls", "Passed headers"]) {
         await dialog.getByLabel(label, { exact: true }).fill("");
       }
       await dialog.getByRole("button", { name: "Save" }).click();
       await dialog.waitFor({ state: "detached" });
-      const shown = await trigger("forms");
+      const shown = await trigger(bed, "forms");
       assertEquals([shown?.["accept"], shown?.["answer"], shown?.["passHeaders"]], [
         undefined,
         undefined,
         undefined,
       ]);
     });
-    await step("a signature is described", async () => {
-      await add({
-        Name: "own",
-        Workflow: "echo",
-        "Secret of the provider": "given by the provider",
-        "Signed text": "{time}.{body}",
-        "Header of the signature": "X-Sign",
-        "Text before the signature": "v1=",
-        "Separator of several signatures": ",",
-        "Text before the time in the list of signatures": "t=",
-      }, "custom");
-      await added("custom");
-      assertEquals((await trigger("own"))?.["verify"], {
-        scheme: "custom",
-        signed: "{time}.{body}",
-        algorithm: "hmac-sha256",
-        secretEncoding: "text",
-        signature: { header: "x-sign", prefix: "v1=", encoding: "hex", list: "," },
-        time: { prefix: "t=", unit: "seconds" },
-        toleranceSeconds: 300,
-      });
-    });
-    await step("topics of Amazon SNS take the place of a secret", async () => {
-      const topic = "arn:aws:sns:us-east-1:123456789012:orders";
-      await add({ Name: "topic", Workflow: "echo", Topics: topic }, "sns");
-      assertEquals(await dialog.getByLabel("Secret of the provider").isVisible(), false);
-      await added("sns");
-      assertEquals((await trigger("topic"))?.["verify"], {
-        scheme: "sns",
-        topics: [topic],
-        toleranceSeconds: 3_600,
-      });
-      assertEquals(await page.getByRole("button", { name: "Rotate the secret of topic" }).count(), 0);
-    });
+    await step("a signature is described", () => addCustom(bed));
+    await step("topics of Amazon SNS take the place of a secret", () => addTopic(bed));
   },
 );
+
+async function trigger({ weir }: PageBed, name: string) {
+  return (await weir.api("/triggers")).items.find((one) => one["name"] === name);
+}
+
+async function add(
+  { page, dialog }: PageBed,
+  fields: Readonly<Record<string, string>>,
+  scheme?: string,
+): Promise<void> {
+  await page.getByRole("button", { name: "Add a trigger" }).click();
+  if (scheme !== undefined) await dialog.getByLabel("Callers prove themselves with").selectOption(scheme);
+  for (const [label, text] of Object.entries(fields)) {
+    await dialog.getByLabel(label, { exact: true }).fill(text);
+  }
+}
+
+async function addCustom(bed: PageBed): Promise<void> {
+  const fields = {
+    Name: "own",
+    Workflow: "echo",
+    "Secret of the provider": "given by the provider",
+    "Signed text": "{time}.{body}",
+    "Header of the signature": "X-Sign",
+    "Text before the signature": "v1=",
+    "Separator of several signatures": ",",
+    "Text before the time in the list of signatures": "t=",
+  };
+  await add(bed, fields, "custom");
+  await bed.dialog.getByRole("button", { name: "Add" }).click();
+  await bed.page.locator("tbody tr", { hasText: "custom" }).waitFor();
+  assertEquals((await trigger(bed, "own"))?.["verify"], {
+    scheme: "custom",
+    signed: "{time}.{body}",
+    algorithm: "hmac-sha256",
+    secretEncoding: "text",
+    signature: { header: "x-sign", prefix: "v1=", encoding: "hex", list: "," },
+    time: { prefix: "t=", unit: "seconds" },
+    toleranceSeconds: 300,
+  });
+}
+
+async function addTopic(bed: PageBed): Promise<void> {
+  const topic = "arn:aws:sns:us-east-1:123456789012:orders";
+  await add(bed, { Name: "topic", Workflow: "echo", Topics: topic }, "sns");
+  assertEquals(await bed.dialog.getByLabel("Secret of the provider").isVisible(), false);
+  await bed.dialog.getByRole("button", { name: "Add" }).click();
+  await bed.page.locator("tbody tr", { hasText: "sns" }).waitFor();
+  assertEquals((await trigger(bed, "topic"))?.["verify"], {
+    scheme: "sns",
+    topics: [topic],
+    toleranceSeconds: 3_600,
+  });
+  await bed.page.getByRole("button", { name: "Actions of topic" }).click();
+  await bed.page.getByRole("menuitem", { name: "Edit" }).waitFor();
+  assertEquals(await bed.page.getByRole("menuitem", { name: "Rotate" }).count(), 0);
+}
