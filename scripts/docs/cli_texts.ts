@@ -23,6 +23,11 @@ In a clone of the repository, [define the command](../README.md#the-commands-den
 - \`-o\` is \`--output\`, \`-n\` is \`--limit\`, \`-h\` is \`--help\`, and \`weir -v\` prints the version.
 - If a flag that cannot be repeated occurs twice, Weir uses the last value.
 - Results are written to standard output, errors to standard error. Neither contains colours.
+- On a terminal, times are relative, such as \`3 min ago\`, and a deletion asks first; \`--yes\` answers. In scripts and
+  pipes, times are in RFC 3339, and nothing is asked.
+- \`--watch\` prints a list again when it changes, every 2 seconds until interrupted.
+- \`--output id\` prints only identifiers, one per line, where the answer has any:
+  \`weir deliveries list --state failed --all --output id\`.
 - After two seconds, a command shows its progress on standard error: one line that changes on a terminal, else a line
   every ten seconds.
 - \`--output json\`, or \`--json\`, prints the result for programs, and \`--output yaml\` the same as YAML. A check
@@ -113,8 +118,8 @@ id                                    url                          events       
   counters: `\`\`\`text
 $ weir counters peek --domain shop --descriptors account=bob
 descriptors:
-  limited  rule          cacheKey                     limit  unit    windowSeconds  used  remaining  resetsAt
-  true     shop.account  shop_account_bob_1795327500  5      MINUTE  60             3     2          2026-11-22T06:06:00Z
+  descriptor   limited  rule          cacheKey                     limit  unit    windowSeconds  used  remaining  resetsAt
+  account=bob  true     shop.account  shop_account_bob_1795327500  5      MINUTE  60             3     2          2026-11-22T06:06:00Z
 \`\`\``,
   triggers: `\`\`\`console webhooks
 $ weir triggers create order-intake --workflow order-intake --require-idempotency-key
@@ -152,8 +157,8 @@ Next: weir deliveries list --event-id c6e74d70-b08b-4d9a-b1d4-6dfcc646cdfa
 \`\`\``,
   deliveries: `\`\`\`console webhooks
 $ weir deliveries list --event-id c6e74d70-b08b-4d9a-b1d4-6dfcc646cdfa
-id                                    event          endpointId                            state     nextAttemptAt
-bcf6bfce-173c-4a93-bc17-29be7d6c3db2  order.created  2a408522-2e64-4252-85b6-a125e9aea5da  retrying  2026-11-22T02:42:05.173Z
+id                                    event          endpointId                            state     attempts  lastError                            nextAttemptAt
+bcf6bfce-173c-4a93-bc17-29be7d6c3db2  order.created  2a408522-2e64-4252-85b6-a125e9aea5da  retrying  2         connection refused (127.0.0.1:9000)  2026-11-22T02:42:05.173Z
 $ weir deliveries why bcf6bfce-173c-4a93-bc17-29be7d6c3db2
 the next attempt starts at 2026-11-22T02:42:05.173Z, retry 2 of 8 (30 seconds after the first failure); last attempt: connection refused (127.0.0.1:9000)
 \`\`\``,

@@ -3,6 +3,7 @@ import type { ByteSink } from "./line_writer.ts";
 
 /** The exit code of a program ended by SIGPIPE. */
 const BROKEN_PIPE_EXIT = 141;
+const MAX_ANSWER_BYTES = 256;
 const ENCODER = new TextEncoder();
 
 /** The streams as asynchronous sinks. */
@@ -36,7 +37,29 @@ export const standardOutput = {
   },
   /** A line that the next one replaces; absent without a terminal. */
   status: Deno.stderr.isTerminal() ? showStatus : undefined,
+  /** Replaces the content of the terminal; absent without a terminal. */
+  screen: Deno.stdout.isTerminal() ? showScreen : undefined,
+  /** The line that a person answers; absent without a terminal. */
+  ask: Deno.stdin.isTerminal() && Deno.stderr.isTerminal() ? ask : undefined,
 };
+
+/** Lines and columns that the terminal does not have are left out: they would scroll it. */
+function showScreen(lines: readonly string[]): void {
+  clearStatus();
+  const { columns, rows } = Deno.consoleSize();
+  const shown = rows > 1 ? lines.slice(0, rows - 1) : lines;
+  const cut = (line: string) => columns > 0 ? [...line].slice(0, columns).join("") : line;
+  writeText(Deno.stdout, `\x1b[H${shown.map((line) => `${cut(line)}\x1b[K\n`).join("")}\x1b[J`);
+}
+
+function ask(question: string): string {
+  clearStatus();
+  writeStatus(question);
+  const bytes = new Uint8Array(MAX_ANSWER_BYTES);
+  // The terminal hands over whole lines.
+  const length = Deno.stdin.readSync(bytes) ?? 0;
+  return new TextDecoder().decode(bytes.subarray(0, length)).trim();
+}
 
 function showStatus(text: string): void {
   clearStatus();
@@ -70,6 +93,10 @@ export function captureConsole(logger: Logger): void {
 }
 
 function writeLine(stream: { writeSync(bytes: Uint8Array): number }, line: string): void {
-  const bytes = ENCODER.encode(`${line}\n`);
+  writeText(stream, `${line}\n`);
+}
+
+function writeText(stream: { writeSync(bytes: Uint8Array): number }, text: string): void {
+  const bytes = ENCODER.encode(text);
   for (let at = 0; at < bytes.length;) at += stream.writeSync(bytes.subarray(at));
 }

@@ -59,11 +59,12 @@ const ENDPOINT_COMMANDS: readonly AdministrationCommand[] = [
     shown: { as: "record", secrets: ["secret"] },
   }),
   {
-    ...action(ENDPOINTS, "check", {
+    ...action(ENDPOINTS, "test", {
       doc: "send a signed test request to an endpoint, and report each stage",
       fields: ENDPOINT_CHECK,
       shown: { as: "record", good: "ok" },
     }),
+    aliases: ["endpoints check"],
     exitCodes: { 0: "every stage passes", 1: "a stage fails" },
   },
   {
@@ -117,7 +118,7 @@ const TRIGGER_COMMANDS: readonly AdministrationCommand[] = [
   {
     ...action(TRIGGERS, "call", {
       doc: "call a trigger without its key",
-      shown: { as: "record", next: "weir executions show {executionId}" },
+      shown: { as: "record", id: "executionId", next: "weir executions show {executionId}" },
     }),
     args: ["NAME"],
     path: "/triggers/{NAME}/call",
@@ -146,6 +147,7 @@ function revoke(verb: string, noun: "key" | "secret"): AdministrationCommand {
     method: "DELETE",
     path: `/triggers/{ID}/${noun}s/{${id}}`,
     flags: {},
+    question: `This revokes ${noun} {${id}} of trigger {ID} immediately`,
     shown: { as: "sentence", text: `${noun} {${id}} of trigger {ID} is revoked` },
   };
 }
@@ -168,7 +170,7 @@ const WORKFLOW_COMMANDS: readonly AdministrationCommand[] = [
     method: "GET",
     path: "/workflows/{NAME}",
     flags: {},
-    shown: { as: "record", hasProblems: true },
+    shown: { as: "record", id: "id", hasProblems: true },
   },
 ];
 
@@ -191,18 +193,22 @@ const EVENT_COMMANDS: readonly AdministrationCommand[] = [
       "idempotency-key": keyFlag("post at most one event with this key within 24 hours"),
     },
     notes: "The token may be an event key instead of the administration token.",
-    shown: { as: "record", next: "weir deliveries list --event-id {id}" },
+    shown: { as: "record", id: "id", next: "weir deliveries list --event-id {id}" },
   },
   list(EVENTS),
   show(EVENTS, " and its payload"),
   {
     words: "events why",
     args: ["ID"],
-    doc: "explain why an endpoint does not receive an event, or the state of its delivery",
+    doc: "explain which endpoints receive an event, and why or why not",
     method: "GET",
     path: "/events/{ID}/why",
     flags: flagsOf(EVENT_RECEIVER, "query"),
-    shown: { as: "field", field: "why" },
+    shown: {
+      as: "field",
+      field: "why",
+      columns: { endpoints: ["endpointId", "url", "deliveryId", "why"] },
+    },
   },
   {
     words: "events erase",
@@ -211,6 +217,7 @@ const EVENT_COMMANDS: readonly AdministrationCommand[] = [
     method: "DELETE",
     path: "/events/{ID}/payload",
     flags: {},
+    question: "This erases the payload of event {ID}; its open deliveries fail",
     shown: { as: "sentence", text: "the payload of event {ID} is erased" },
   },
 ];
@@ -276,7 +283,7 @@ const EXECUTION_COMMANDS: readonly AdministrationCommand[] = [
   {
     ...action(EXECUTIONS, "rerun", {
       doc: "run an ended execution again, with the same input and the current workflow",
-      shown: { as: "record", next: "weir executions show {executionId}" },
+      shown: { as: "record", id: "executionId", next: "weir executions show {executionId}" },
     }),
     flags: { "idempotency-key": keyFlag("run it again at most once with this key within 24 hours") },
   },

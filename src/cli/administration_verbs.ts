@@ -15,16 +15,34 @@ type Shown =
   /** Every field, and `problems` as in a list; those named in `secrets` are shown only once, false in `good` is a failure, and `next` is the command to follow. */
   | {
     readonly as: "record";
+    /** The field with the identifier that the answer is about, if any. */
+    readonly id?: string | undefined;
+    readonly columns?: FixedColumns | undefined;
     readonly hasProblems?: boolean | undefined;
     readonly secrets?: readonly string[] | undefined;
     readonly good?: string | undefined;
     /** With placeholders for fields, such as `{id}`; printed only if the record has all of them. */
     readonly next?: string | undefined;
   }
-  /** One field alone. */
-  | { readonly as: "field"; readonly field: string }
+  /** One field alone, or every field of an answer without it. */
+  | { readonly as: "field"; readonly field: string; readonly columns?: FixedColumns | undefined }
   /** A sentence with placeholders for arguments, such as `{ID}`; `held` for an answer with the field `why`. */
   | { readonly as: "sentence"; readonly text: string; readonly held?: string | undefined };
+
+/** The order of columns of lists of records, by the field that they are in. */
+type FixedColumns = Readonly<Record<string, readonly string[]>>;
+
+/** The field with the identifiers of an answer; undefined for an answer without any. */
+export function idOf(shown: Shown): string | undefined {
+  if (shown.as === "list") return "id";
+  return shown.as === "record" ? shown.id : undefined;
+}
+
+/** The columns of the lists of records that records of these fields have. */
+function columnsOf(fields: Fields): FixedColumns {
+  const lists = Object.entries(fields).filter(([, { type }]) => type === "records");
+  return Object.fromEntries(lists.map(([name, { fields = {} }]) => [name, Object.keys(fields)]));
+}
 
 /** A command that makes one call of the administration. */
 export interface AdministrationCommand extends Command {
@@ -34,6 +52,8 @@ export interface AdministrationCommand extends Command {
   readonly flags: CallFlags;
   /** Arguments that become fields of the body. */
   readonly fields?: Readonly<Record<string, string>> | undefined;
+  /** Asked on a terminal before the call, without `Continue?`. */
+  readonly question?: string | undefined;
   /** True if the body must not be empty. */
   readonly isChange?: boolean | undefined;
   readonly shown: Shown;
@@ -76,7 +96,12 @@ export function create(
     path: `/${list}`,
     fields: Object.fromEntries(args.map((name) => [name.toUpperCase(), name])),
     flags: { ...flagsOf(Object.fromEntries(flagged)), ...("enabled" in settable ? DISABLED : {}) },
-    shown: { as: "record", secrets: Object.keys(fields).filter((name) => fields[name]?.shown === "once") },
+    shown: {
+      as: "record",
+      id: "id",
+      columns: columnsOf(fields),
+      secrets: Object.keys(fields).filter((name) => fields[name]?.shown === "once"),
+    },
   };
 }
 
@@ -91,7 +116,7 @@ export function change({ list, noun, fields }: Resource, next?: string): Adminis
     path: `/${list}/{ID}`,
     isChange: true,
     flags: { ...flagsOf(flagged), ...clearingFlags(flagged), ...SWITCHES },
-    shown: { as: "record", next },
+    shown: { as: "record", id: "id", columns: columnsOf(fields), next },
   };
 }
 
@@ -106,7 +131,7 @@ export function action(
 }
 
 /** `GET /<list>/<ID>`; `more` describes the further parts of the record. */
-export function show({ list, noun }: Resource, more = ""): AdministrationCommand {
+export function show({ list, noun, fields }: Resource, more = ""): AdministrationCommand {
   return {
     words: `${list} show`,
     args: ["ID"],
@@ -114,7 +139,7 @@ export function show({ list, noun }: Resource, more = ""): AdministrationCommand
     method: "GET",
     path: `/${list}/{ID}`,
     flags: {},
-    shown: { as: "record" },
+    shown: { as: "record", id: "id", columns: columnsOf(fields) },
   };
 }
 
@@ -127,6 +152,7 @@ export function remove({ list, noun }: Resource, more = ""): AdministrationComma
     method: "DELETE",
     path: `/${list}/{ID}`,
     flags: {},
+    question: `This deletes ${noun} {ID}${more}`,
     shown: { as: "sentence", text: `${noun} {ID} is deleted` },
   };
 }

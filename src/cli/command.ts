@@ -21,6 +21,10 @@ export interface Output {
   stderr(line: string): void;
   /** Replaces the last line of a terminal; an empty text removes it. Absent where standard error is no terminal. */
   readonly status?: ((text: string) => void) | undefined;
+  /** Replaces what the terminal shows by these lines; absent where standard output is no terminal. */
+  readonly screen?: ((lines: readonly string[]) => void) | undefined;
+  /** Asks the person at the terminal for a line; absent without one. */
+  readonly ask?: ((question: string) => string) | undefined;
 }
 
 /** The surroundings of a command. */
@@ -93,6 +97,9 @@ async function collected(stream: ReadableStream<Uint8Array>, name: string): Prom
   return bytes;
 }
 
+/** A value of `--output`. */
+type OutputFormat = "table" | "json" | "yaml" | "id";
+
 /** A flag of a command. */
 export interface CommandFlag {
   /** The placeholder of its value in the usage; absent for a boolean flag. */
@@ -109,11 +116,15 @@ export interface CommandFlag {
 /** A command as data: the source of its help, its parser and its documentation. */
 export interface Command {
   readonly words: string;
+  /** Its words in earlier releases. */
+  readonly aliases?: readonly string[] | undefined;
   /** Names of the required arguments, such as `ID`. */
   readonly args: readonly string[];
   /** Its effect, in the imperative. */
   readonly doc: string;
   readonly flags: Readonly<Record<string, CommandFlag>>;
+  /** The values of `--output`, where they are not the usual ones. */
+  readonly formats?: readonly OutputFormat[] | undefined;
   /** Shown below the flags. */
   readonly notes?: string | undefined;
   /** Meanings of exit codes that differ from the usual ones. */

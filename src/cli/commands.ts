@@ -23,7 +23,7 @@ import { EXPLAIN_COMMAND } from "./explain.ts";
 import { FlagError } from "./flags.ts";
 import { HEALTH_COMMAND } from "./health.ts";
 import { firstSteps, groupUsage, helpText, unknownMember, unknownText } from "./help.ts";
-import { printerOf } from "./output_format.ts";
+import { OUTPUT_FORMATS, printerOf } from "./output_format.ts";
 import { SETTINGS_CHECK_COMMAND } from "./settings_check.ts";
 import { SIMULATE_COMMAND } from "./simulate.ts";
 import { STORE_COMMANDS } from "./store.ts";
@@ -131,7 +131,7 @@ export async function runCommand(args: readonly string[], options: RunOptions): 
       return 0;
     }
     // A wrong format is refused before a command has an effect.
-    printerOf(given.flags, output);
+    printerOf(given.flags, output, command.formats ?? OUTPUT_FORMATS);
     const defaults = { clock: systemClock, stdin: () => Deno.stdin.readable };
     return await found.runnable.run(given, { ...defaults, ...options });
   } catch (error) {
@@ -164,10 +164,14 @@ function findCommand(
 ): { runnable: RunnableCommand; rest: readonly string[] } | undefined {
   for (const length of [2, 1]) {
     const words = args.slice(0, length).join(" ");
-    const runnable = COMMANDS.find(({ command }) => command.words === words);
+    const runnable = COMMANDS.find(({ command }) => isNamed(command, words));
     if (runnable !== undefined) return { runnable, rest: args.slice(length) };
   }
   return undefined;
+}
+
+function isNamed({ words, aliases = [] }: Command, given: string): boolean {
+  return words === given || aliases.includes(given);
 }
 
 function unknownCommand(args: readonly string[], { output }: RunOptions): number {

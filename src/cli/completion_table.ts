@@ -36,7 +36,7 @@ export interface CompletionTable {
 
 const FILES: ReadonlySet<string> = new Set(["FILE", "DIR", "STORE"]);
 /** Arguments and values that are one of a few words. */
-const CHOICES: Readonly<Record<string, readonly string[]>> = { FORMAT: OUTPUT_FORMATS, SHELL: SHELLS };
+const CHOICES: Readonly<Record<string, readonly string[]>> = { SHELL: SHELLS };
 
 /** The table of completions of these commands. */
 export function completionTable({ lone, groups }: DocumentedCommands): CompletionTable {
@@ -67,20 +67,26 @@ export function completionTable({ lone, groups }: DocumentedCommands): Completio
 }
 
 function placeOf(command: Command): CompletedPlace {
-  const { words, args } = command;
+  const { words, args, formats = OUTPUT_FORMATS } = command;
   const names = args.flatMap((arg) => CHOICES[arg] ?? []).map((name) => ({ name, doc: "" }));
   return {
     words,
     names,
     hasFiles: args.some((arg) => FILES.has(arg)),
     flags: Object.entries(allFlags(command)).map(([name, flag]) => {
-      return { name: `--${name}`, doc: flagDoc(flag), value: valueOf(flag.value), short: flag.short };
+      return {
+        name: `--${name}`,
+        doc: flagDoc(flag),
+        value: valueOf(flag.value, formats),
+        short: flag.short,
+      };
     }),
   };
 }
 
-function valueOf(placeholder: string | undefined): CompletedFlag["value"] {
+function valueOf(placeholder: string | undefined, formats: readonly string[]): CompletedFlag["value"] {
   if (placeholder === undefined) return "nothing";
+  if (placeholder === "FORMAT") return formats;
   return CHOICES[placeholder] ?? (FILES.has(placeholder) ? "files" : "text");
 }
 

@@ -24,6 +24,13 @@ const PEEK_FLAGS: CallFlags = {
   ),
 };
 
+const COLUMNS = {
+  descriptors: [
+    ...["descriptor", "limited", "reason", "rule", "algorithm", "cacheKey", "limit", "unit", "windowSeconds"],
+    ...["timezone", "burst", "used", "usedBefore", "remaining", "resetsAt"],
+  ],
+};
+
 /** Commands that read and reset the counters of a request. */
 export const COUNTER_COMMANDS: readonly AdministrationCommand[] = [
   counterCommand(
@@ -42,7 +49,7 @@ function counterCommand(action: string, doc: string, flags: CallFlags): Administ
     method: "POST",
     path: `/counters/${action}`,
     flags,
-    shown: { as: "record" },
+    shown: { as: "record", columns: COLUMNS },
   };
 }
 

@@ -24,6 +24,8 @@ interface RunOptions {
   readonly folder?: string;
   /** Receives each line as it is printed. */
   readonly onLine?: (line: string) => void;
+  /** The command runs on a terminal, where these are the answers to its questions, and `onScreen` gets what it shows. */
+  readonly terminal?: { readonly answers?: string[]; readonly onScreen?: (lines: readonly string[]) => void };
   /** The time; when absent it stands still, so that no limit strikes. */
   readonly clock?: Clock;
 }
@@ -38,6 +40,15 @@ export async function ran(command: string | readonly string[], options: RunOptio
   const args = typeof command === "string" ? words(command) : command;
   const written = { stdout: "", stderr: "" };
   const clock = options.clock ?? new FakeClock(NOW);
+  const { terminal } = options;
+  const stderr = (line: string) => void (written.stderr += `${line}\n`);
+  const onTerminal = terminal && {
+    screen: terminal.onScreen ?? (() => {}),
+    ask(question: string) {
+      stderr(question);
+      return terminal.answers?.shift() ?? "";
+    },
+  };
   const code = await runCommand(args, {
     environment: options.environment ?? {},
     clock,
@@ -50,9 +61,10 @@ export async function ran(command: string | readonly string[], options: RunOptio
         options.onLine?.(line);
       },
       stderr(line) {
-        written.stderr += `${line}\n`;
+        stderr(line);
         options.onLine?.(line);
       },
+      ...onTerminal,
     },
   });
   return { code, ...written };

@@ -74,7 +74,9 @@ const LIMITED: SchemaProperties = {
   remaining: integerSchema("Hits that can pass now.", { minimum: 0 }),
   resetsAt: timeSchema("End time of the window; for another algorithm, when the full limit is available."),
 };
+const DESCRIPTOR = textSchema("The descriptor, as `key=value` joined by commas; absent in `windows`.");
 const RULE: SchemaProperties = {
+  descriptor: DESCRIPTOR,
   rule: textSchema("The full name of the rule; absent for a limit in the request."),
   algorithm: choiceSchema(ALGORITHMS, "Absent for a fixed window."),
   burst: integerSchema("Hits that a token bucket holds."),
@@ -96,7 +98,7 @@ const UNLIMITED = objectSchema({
     ["unknown_domain", "no_rule", "unlimited", "replaced"],
     "Reason why no hits are counted.",
   ),
-}, { rule: textSchema("The full name of the rule.") });
+}, { descriptor: DESCRIPTOR, rule: textSchema("The full name of the rule.") });
 
 const DOMAIN = textSchema("The domain of the rules.", { minLength: 1 });
 const DESCRIPTORS = listSchema(schemaOf("Descriptor"), "Weir decides each descriptor separately.", {
@@ -196,6 +198,7 @@ const REQUEST_EXAMPLE = {
 };
 const BODY = { schema: schemaOf("RateLimitRequest"), example: REQUEST_EXAMPLE };
 const COUNTER_EXAMPLE = {
+  descriptor: "account=ann",
   limited: true,
   rule: "shop.account",
   cacheKey: "shop_account_ann_1795327500",

@@ -66,18 +66,28 @@ export function counterRoutes(options: CounterRouteOptions): readonly Route[] {
     route("peek", async (body) => {
       const { bucket, ...request } = readPeekRequest(body);
       if (bucket !== undefined) return await quotas.peek(request.domain, bucket);
-      return { descriptors: await counters.peek(request) };
+      return { descriptors: withDescriptors(await counters.peek(request), request) };
     }),
     route("reset", async (body, facts) => {
-      const before = await counters.reset(readRateLimitRequest(body));
+      const request = readRateLimitRequest(body);
+      const before = await counters.reset(request);
       logger.info("Counters reset", { ...factsOf(before), ...facts });
-      return { descriptors: before.map(afterReset), otherInstances: OTHER_INSTANCES };
+      const after = withDescriptors(before.map(afterReset), request);
+      return { descriptors: after, otherInstances: OTHER_INSTANCES };
     }),
   ];
 }
 
+/** The states, each with its descriptor as the command line writes it. */
+function withDescriptors(states: readonly object[], { descriptors }: RateLimitRequest): readonly object[] {
+  return states.map((state, index) => {
+    const entries = descriptors[index]?.entries ?? [];
+    return { descriptor: entries.map(({ key, value }) => `${key}=${value}`).join(","), ...state };
+  });
+}
+
 /** Nothing is used now; `usedBefore` keeps what was. */
-function afterReset(state: CounterState): unknown {
+function afterReset(state: CounterState): object {
   if (!state.limited) return state;
   const { used, windows, ...rest } = state;
   const after = { ...rest, used: 0, remaining: state.burst ?? state.limit, usedBefore: used };

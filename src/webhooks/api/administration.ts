@@ -43,7 +43,8 @@ export async function administer(
   { administrator, method, path, query, idempotencyKey, body }: AdministrationCall,
   parts: AdministrationParts,
 ): Promise<WebhookAnswer> {
-  const segments = path.split("/");
+  // The path of earlier releases.
+  const segments = path.replace(/^(\/endpoints\/[^/]+)\/check$/, "$1/test").split("/");
   const matches = ROUTES.filter(({ pattern }) => isMatch(pattern, segments));
   if (matches.length === 0) throw notFound("this path");
   // A literal path takes precedence over one with an identifier.

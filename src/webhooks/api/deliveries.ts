@@ -11,7 +11,7 @@ import type { DELIVERY_OPERATIONS } from "./delivery_operations.ts";
 import { lister } from "./list_query.ts";
 import { found, refusal } from "./problem.ts";
 import { adminAudit, jsonAnswer, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
-import { whyNotDelivered } from "./why.ts";
+import { causeOf, whyNotDelivered } from "./why.ts";
 
 /** `/deliveries`. */
 export const DELIVERY_ROUTES: RoutesOf<typeof DELIVERY_OPERATIONS> = {
@@ -124,7 +124,9 @@ function* findRecord(
 
 function shown(record: DeliveryRecord, call: RoutedCall): Record<string, unknown> {
   const { delivery, attempts } = record;
-  const drawn = { attempts, nextAttemptAt: nextAttemptAt(delivery), why: whyOf(record, call) };
+  const last = lastAttemptOf(attempts);
+  const lastError = last === undefined || last.result === "acknowledged" ? undefined : causeOf(last);
+  const drawn = { attempts, lastError, nextAttemptAt: nextAttemptAt(delivery), why: whyOf(record, call) };
   return shownRecord(DELIVERY_FIELDS, { ...delivery, ...drawn });
 }
 
@@ -147,10 +149,14 @@ function headersOf(
 
 function whyOf(record: DeliveryRecord, { clock, inFlight }: RoutedCall): string {
   const { delivery, attempts, endpoint, failures, isPaused } = record;
-  const lastAttempt = attempts.findLast(({ result }) => result !== undefined);
+  const lastAttempt = lastAttemptOf(attempts);
   const inFlightNow = inFlight(delivery.endpointId);
   const now = clock.now();
   return whyNotDelivered({ delivery, endpoint, failures, isPaused, now, lastAttempt, inFlight: inFlightNow });
+}
+
+function lastAttemptOf(attempts: readonly Attempt[]): Attempt | undefined {
+  return attempts.findLast(({ result }) => result !== undefined);
 }
 
 function nextAttemptAt({ state, dueAt, resendAt }: Delivery): number | undefined {

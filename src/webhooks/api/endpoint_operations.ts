@@ -146,8 +146,8 @@ export const ENDPOINT_OPERATIONS = {
     },
     problems: ["too_many_secrets"],
   },
-  "POST /endpoints/:id/check": {
-    id: "checkEndpoint",
+  "POST /endpoints/:id/test": {
+    id: "testEndpoint",
     role: "admin",
     summary: "Send a signed test event to an endpoint",
     description: "With `event` or `data`, or for an endpoint with a filter, the first stage is `filter`.",

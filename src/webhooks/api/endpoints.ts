@@ -53,7 +53,7 @@ export const ENDPOINT_ROUTES: RoutesOf<typeof ENDPOINT_OPERATIONS> = {
   "PATCH /endpoints/:id": editEndpoint,
   "DELETE /endpoints/:id": deleteEndpoint,
   "POST /endpoints/:id/rotate": rotateSecret,
-  "POST /endpoints/:id/check": checkEndpoint,
+  "POST /endpoints/:id/test": checkEndpoint,
   "POST /endpoints/:id/recover": recoverDeliveries,
 };
 

@@ -1,6 +1,8 @@
 import {
+  flagSchema,
   idSchema,
   integerSchema,
+  listSchema,
   objectSchema,
   openSchema,
   schemaOf,
@@ -40,6 +42,15 @@ const EVENT_KEY = {
   createdAt: EXAMPLE_TIME,
 };
 
+/** Endpoints without a delivery that one call explains. */
+export const MAX_EXPLAINED = 100;
+
+const RECEIVED = {
+  endpointId: idSchema("The endpoint, if the call names one."),
+  deliveryId: idSchema("The delivery; absent if there is none."),
+  why: textSchema("The state of the delivery, or the reason why there is none."),
+};
+
 /** Operations of `/event-keys` and `/events`, except for posting an event. */
 export const EVENT_OPERATIONS = {
   "POST /event-keys": {
@@ -73,17 +84,25 @@ export const EVENT_OPERATIONS = {
   "GET /events/:id/why": {
     id: "explainEvent",
     role: "read",
-    summary: "Explain whether an endpoint receives an event",
+    summary: "Explain which endpoints receive an event",
+    description: "For one endpoint, or for the newest endpoints and those with deliveries of the event.",
     query: sentSchemas(EVENT_RECEIVER),
-    requiredQuery: ["endpointId"],
     answers: {
       200: {
         description: "The explanation.",
         schema: objectSchema({
           eventId: idSchema("The event."),
-          endpointId: idSchema("The endpoint."),
-          why: textSchema("The state of the delivery, or the reason why there is none."),
-        }, { deliveryId: idSchema("The delivery; absent if there is none.") }),
+        }, {
+          ...RECEIVED,
+          endpoints: listSchema(
+            objectSchema({ endpointId: RECEIVED.endpointId, why: RECEIVED.why }, {
+              url: textSchema("The URL of the endpoint; absent if it was deleted."),
+              deliveryId: RECEIVED.deliveryId,
+            }),
+            `The endpoints, if the call names none; at most ${MAX_EXPLAINED} without a delivery.`,
+          ),
+          more: flagSchema("Whether there are further endpoints."),
+        }),
         example: {
           eventId: EXAMPLE_ID,
           endpointId: "2a408522-2e64-4252-85b6-a125e9aea5da",

@@ -4,14 +4,14 @@ import type { EventKey, WebhookEvent } from "../model/records.ts";
 import { EVENT_FIELDS, EVENT_KEY_FIELDS, EVENT_KEYS, EVENT_RECEIVER, EVENTS } from "../resources/event.ts";
 import { newFields } from "../resources/field.ts";
 import * as events from "../store/operations/events.ts";
-import type { EVENT_OPERATIONS } from "./event_operations.ts";
+import { type EVENT_OPERATIONS, MAX_EXPLAINED } from "./event_operations.ts";
 import { readFields } from "./field_reader.ts";
 import { lister, queryOf } from "./list_query.ts";
 import { found, notFound } from "./problem.ts";
 import { whyNotReceived } from "./why.ts";
 import { whyOfDelivery } from "./deliveries.ts";
 import { listDeliveries } from "../store/operations/deliveries.ts";
-import { findEndpoint } from "../store/operations/endpoints.ts";
+import { findEndpoint, listEndpoints } from "../store/operations/endpoints.ts";
 import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf, shownRecord } from "./route.ts";
 
 /** `/event-keys` and `/events`, except for posting an event. */
@@ -50,6 +50,7 @@ async function explainEvent(call: RoutedCall) {
   const { id: eventId, store, query } = call;
   const { endpointId } = readFields(queryOf(query), EVENT_RECEIVER);
   const event = found(await store.read(events.findEvent, eventId), "this event");
+  if (endpointId === undefined) return await explainForAll(event, call);
   const [delivery] = (await store.read(listDeliveries, { limit: 1, endpointId, eventId })).items;
   if (delivery !== undefined) {
     const why = await whyOfDelivery(delivery.id, call);
@@ -57,6 +58,30 @@ async function explainEvent(call: RoutedCall) {
   }
   const endpoint = found(await store.read(findEndpoint, endpointId), "this endpoint");
   return jsonAnswer(200, { eventId, endpointId, why: whyNotReceived(event, endpoint) });
+}
+
+/** The endpoints with a delivery of the event, then the newest of the others. */
+async function explainForAll(event: WebhookEvent, call: RoutedCall) {
+  const { store } = call;
+  const eventId = event.id;
+  const [deliveries, endpoints] = await Promise.all([
+    store.read(listDeliveries, { limit: MAX_EXPLAINED, eventId }),
+    store.read(listEndpoints, { limit: MAX_EXPLAINED }),
+  ]);
+  const urls = new Map(endpoints.items.map(({ id, url }) => [id, url]));
+  const received = await Promise.all(deliveries.items.map(async ({ id: deliveryId, endpointId }) => {
+    const url = urls.get(endpointId) ?? (await store.read(findEndpoint, endpointId))?.url;
+    return { endpointId, url, deliveryId, why: await whyOfDelivery(deliveryId, call) };
+  }));
+  const known = new Set(received.map(({ endpointId }) => endpointId));
+  const others = endpoints.items.filter(({ id }) => !known.has(id))
+    .map((endpoint) => ({
+      endpointId: endpoint.id,
+      url: endpoint.url,
+      why: whyNotReceived(event, endpoint),
+    }));
+  const hasMore = (deliveries.nextCursor ?? endpoints.nextCursor) !== undefined;
+  return jsonAnswer(200, { eventId, endpoints: [...received, ...others], more: hasMore ? true : undefined });
 }
 
 async function erasePayload(call: RoutedCall) {

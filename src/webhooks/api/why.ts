@@ -70,7 +70,10 @@ export function whyNotReceived(event: WebhookEvent, endpoint: Endpoint): string 
   return changed === "" ? "its delivery was removed after WEBHOOK_RETENTION" : `it has no delivery${changed}`;
 }
 
-function causeOf({ status, errorKind, error }: NonNullable<WhyNotDeliveredOptions["lastAttempt"]>): string {
+/** Why an attempt failed. */
+export function causeOf(
+  { status, errorKind, error }: NonNullable<WhyNotDeliveredOptions["lastAttempt"]>,
+): string {
   return errorKind === "status" ? `the endpoint returned ${status}` : error ?? errorKind ?? "no error";
 }
 

@@ -9,7 +9,7 @@ export const AUDIT_ACTIONS = {
     "A delivery failed permanently; `details.reason` is the reason. For all deliveries of a deleted endpoint there is one entry; `details.count` is their number",
   "delivery.resend_asked": "`POST /deliveries/<id>/resend` requested another attempt",
   "endpoint.changed": "`PATCH /endpoints/<id>` changed fields; `details.fields` names them",
-  "endpoint.checked": "`POST /endpoints/<id>/check` sent a test event; `details.ok` is the result",
+  "endpoint.checked": "`POST /endpoints/<id>/test` sent a test event; `details.ok` is the result",
   "endpoint.created": "`POST /endpoints` created an endpoint",
   "endpoint.deleted": "`DELETE /endpoints/<id>` deleted an endpoint",
   "endpoint.disabled": "The attempts of an endpoint only failed for `WEBHOOK_DISABLE_AFTER`",

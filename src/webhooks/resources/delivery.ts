@@ -133,6 +133,11 @@ export const DELIVERY_FIELDS = {
     of: "Attempt",
     label: "Attempts",
   },
+  lastError: {
+    type: "text",
+    words: "Reason of the last attempt, if it failed.",
+    shown: "sometimes",
+  },
   nextAttemptAt: {
     type: "time",
     words: "Time at which the next attempt is due.",
@@ -189,7 +194,7 @@ export const DELIVERIES: Resource = {
       hint: "identifier of a replay",
     },
   },
-  columns: ["id", "event", "endpointId", "state", "nextAttemptAt"],
+  columns: ["id", "event", "endpointId", "state", "attempts", "lastError", "nextAttemptAt"],
 };
 
 /** The pause of all deliveries. */

@@ -32,13 +32,12 @@ export const POSTED_EVENT = {
   },
 } as const satisfies Fields;
 
-/** The endpoint that may receive an event. */
+/** The endpoint that may receive an event; all of them if absent. */
 export const EVENT_RECEIVER = {
   endpointId: {
     type: "id",
-    words: "The endpoint.",
+    words: "The endpoint; every endpoint if absent.",
     expected: "the identifier of an endpoint",
-    isRequired: true,
     flag: "endpoint",
   },
 } as const satisfies Fields;

@@ -255,7 +255,7 @@ export class WebhookWorkerSupervisor implements WebhookCalls {
 }
 
 function isDryRun({ method, call }: WebhookRequest): boolean {
-  return method === "administer" && call.path.endsWith("/check");
+  return method === "administer" && /\/(?:test|check)$/.test(call.path);
 }
 
 /** Starts the worker that serves webhooks. */

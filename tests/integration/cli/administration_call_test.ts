@@ -46,9 +46,9 @@ const CALLS: Readonly<Record<string, string>> = {
     'POST /endpoints {"url":"https://shop.example/","authentication":{"type":"oauth2",' +
     '"tokenUrl":"https://login.example/","clientId":"weir","scope":"a b","audience":"hooks","credentialsIn":"body"}}',
   [`endpoints edit ${ID} --no-auth --no-tls`]: `PATCH /endpoints/${ID} {"authentication":null,"tls":null}`,
-  [`endpoints check ${ID} --event order.paid --data {"customer":{"id":12345678901234567890}}`]:
-    `POST /endpoints/${ID}/check {"event":"order.paid","data":{"customer":{"id":12345678901234567890}}}`,
-  [`endpoints check ${ID}`]: `POST /endpoints/${ID}/check`,
+  [`endpoints test ${ID} --event order.paid --data {"customer":{"id":12345678901234567890}}`]:
+    `POST /endpoints/${ID}/test {"event":"order.paid","data":{"customer":{"id":12345678901234567890}}}`,
+  [`endpoints test ${ID}`]: `POST /endpoints/${ID}/test`,
   [`endpoints delete ${ID}`]: `DELETE /endpoints/${ID}`,
   [`endpoints rotate ${ID}`]: `POST /endpoints/${ID}/rotate`,
   [`endpoints rotate ${ID} --active-in 0`]: `POST /endpoints/${ID}/rotate {"activeIn":"0"}`,

@@ -104,13 +104,13 @@ state          retrying
 nextAttemptAt  -
 
 attempts:
-  number  status  response        error
-  1       503     no\\u001b[31m\\n  -
-  2       -       -               ${"x".repeat(59)}…
+  number  status  error                                                         response
+  1       503     -                                                             no\\u001b[31m\\n
+  2       -       ${"x".repeat(59)}…  -
 `,
   },
   "the detail of a checked stage is never shortened": {
-    line: `endpoints check ${ID}`,
+    line: `endpoints test ${ID}`,
     answer: JSON.stringify({ ok: false, stages: [{ stage: "tls", ok: false, detail: "x".repeat(200) }] }),
     code: 1,
     stdout: `ok  false
@@ -221,11 +221,40 @@ b.yaml  invalid  0             -         w/b.yaml
     answer: { status: 204 },
   },
   "a check where all is valid": {
-    line: `endpoints check ${ID}`,
+    line: `endpoints test ${ID}`,
     answer: '{"ok":true,"stages":[{"stage":"name","ok":true,"detail":"192.0.2.1"}]}',
     stdout: "ok  true\n\nstages:\n  stage  ok    detail\n  name   true  192.0.2.1\n",
   },
-  "a check where a stage fails": {
+  "a list shows how many attempts there were, and the last error": {
+    line: "deliveries list",
+    answer:
+      '{"items":[{"id":"1","event":"a","endpointId":"2","state":"retrying","attempts":[{},{}],"lastError":"reset"}]}',
+    stdout: "id  event  endpointId  state     attempts  lastError  nextAttemptAt\n" +
+      "1   a      2           retrying  2         reset      -\n",
+  },
+  "columns have one order, whatever the first row has": {
+    line: "counters peek --domain d --descriptors a=b --descriptors c=d",
+    answer: '{"descriptors":[{"descriptor":"a=b","limited":false,"reason":"no_rule"},' +
+      '{"descriptor":"c=d","windows":[{"limited":true,"cacheKey":"k","limit":1}],"limited":true,"limit":1}]}',
+    stdout: `descriptors:
+  descriptor  limited  reason   cacheKey  limit
+  a=b         false    no_rule  -         -
+  c=d         true     -        k         1
+`,
+  },
+  "why of an event, for each endpoint": {
+    line: `events why ${ID}`,
+    answer:
+      `{"eventId":"${ID}","endpoints":[{"endpointId":"1","why":"no"},{"endpointId":"2","url":"u","why":"yes"}]}`,
+    stdout: `eventId  ${ID}
+
+endpoints:
+  endpointId  url  why
+  1           -    no
+  2           u    yes
+`,
+  },
+  "a test where a stage fails, by its name of earlier releases": {
     line: `endpoints check ${ID} --json`,
     answer: '{"ok":false,"stages":[]}',
     code: 1,

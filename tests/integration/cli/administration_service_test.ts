@@ -96,7 +96,7 @@ async function endpointSteps(weirConsole: Console): Promise<void> {
     const event = await weirConsole.json(`events show ${posted.id}`);
     assertEquals([event["event"], event["data"]], ["agent.reply.completed", { n: 1.1 }]);
     await weirConsole.json(`events erase ${posted.id}`);
-    assertEquals((await weirConsole.json(`endpoints check ${added.id}`))["ok"], true);
+    assertEquals((await weirConsole.json(`endpoints test ${added.id}`))["ok"], true);
     const edited = await weirConsole.json(`endpoints edit ${added.id} --disable --attempt-timeout 5s`);
     assertEquals(edited["timeoutMs"], 5_000);
     weirConsole.secrets.push((await weirConsole.json(`endpoints rotate ${added.id} --active-in 0`)).secret);

@@ -23,7 +23,8 @@ List the audit log, newest first.
   -n, --limit N           maximum number of records on a page, up to 200 (default 50)
       --cursor CURSOR     start of the page, as printed with the previous page
       --all               print every page
-  -o, --output FORMAT     output format: table (default), json or yaml
+      --watch             print the list again when it changes, every 2 seconds until interrupted; on a terminal, in its place
+  -o, --output FORMAT     output format: table (default), json, yaml, or id for identifiers alone
       --json              the same as --output json
       --url URL           URL of the service (default $WEIR_URL, else http://localhost:8080)
       --token-file FILE   file with the token (default $ADMIN_TOKEN, else data/admin-token for a service on this machine)

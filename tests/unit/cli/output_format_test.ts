@@ -24,7 +24,7 @@ for (const command of COMMANDS) {
     assertEquals([code, stdout, stderr.split("\n")[0]], [
       2,
       "",
-      'Invalid --output "xml": expected table, json, yaml',
+      `Invalid --output "xml": expected ${(command.formats ?? ["table", "json", "yaml"]).join(", ")}`,
     ]);
     const [second, , line] = await run(...args, "--json", "--output", "yaml");
     assertEquals([second, line.split("\n")[0]], [2, "Cannot use --json with --output yaml"]);

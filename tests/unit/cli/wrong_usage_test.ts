@@ -32,7 +32,6 @@ const WRONG: Readonly<Record<string, string>> = {
   ),
   "endpoints add u --filter a=1 --filter a=2": 'Invalid --filter "a=1 a=2": expected each path once',
   [`endpoints edit ${ID} --filter a=1 --no-filter`]: "Cannot use --no-filter with --filter",
-  [`events why ${ID}`]: 'Cannot run "events why": --endpoint is missing',
   "triggers create t": 'Cannot run "triggers create": --workflow is missing',
   [`triggers edit ${ID} --no-limit --limit-domain edge`]: "Cannot use --no-limit with --limit-domain",
   [`triggers edit ${ID} --limit-descriptor customer`]:
@@ -151,6 +150,9 @@ const WRONG: Readonly<Record<string, string>> = {
     'Invalid --bucket "a=,b=,c=,d=,e=,f=,g=,h=,i=": expected at most 8 pairs',
   "explain --config /x --domain d --descriptors k":
     'Invalid --descriptors "k": "k" has no equals sign: expected key=value',
+  "counters peek --domain d --descriptors a=b -o id":
+    'Cannot use --output id with "counters peek": its answer has no identifier',
+  "check a --output id": 'Invalid --output "id": expected table, json, yaml',
   "completions tcsh": 'Invalid SHELL "tcsh": expected bash, zsh or fish',
 };
 

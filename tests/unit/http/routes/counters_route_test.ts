@@ -84,7 +84,7 @@ Deno.test("peek answers the counter of each descriptor", async () => {
   assertEquals([response.status, response.headers.get("content-type"), await response.json()], [
     200,
     "application/json",
-    { descriptors: [STATE, UNLIMITED] },
+    { descriptors: [{ descriptor: "user=secret-value", ...STATE }, { descriptor: "", ...UNLIMITED }] },
   ]);
   assertEquals([counters.asked, served.log.lines], [[["peek", REQUEST]], []]);
 });
@@ -135,7 +135,10 @@ Deno.test("reset tells what was used and who still denies; its log line holds no
     body: BODY,
   });
   assertEquals([response.status, await response.json()], [200, {
-    descriptors: [{ ...STATE, used: 0, remaining: 2, usedBefore: 3 }, UNLIMITED],
+    descriptors: [
+      { descriptor: "user=secret-value", ...STATE, used: 0, remaining: 2, usedBefore: 3 },
+      { descriptor: "", ...UNLIMITED },
+    ],
     otherInstances:
       "The local cache of every other instance still denies the keys that it knows to be over " +
       "their limit, until the window ends",

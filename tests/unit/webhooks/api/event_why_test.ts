@@ -99,9 +99,40 @@ Deno.test("why of an event: wrong input", async () => {
   assertEquals(await whyOf(bed, UNKNOWN, to), [404, "not_found", undefined]);
   assertEquals(await whyOf(bed, event, UNKNOWN), [404, "not_found", undefined]);
   for (
-    const [query, field] of [["", "endpointId"], ["endpointId=1&x=2", "x"], ["endpointId=x", "endpointId"]]
+    const [query, field] of [["x=2", "x"], ["endpointId=1&x=2", "x"], ["endpointId=x", "endpointId"]]
   ) {
     const { status, body } = await bed.call("GET", `/events/${event}/why?${query}`);
     assertEquals([status, body.field], [422, field], query);
   }
+});
+
+Deno.test("why of an event: every endpoint, those with a delivery first", async () => {
+  await using bed = await WebhookBed.open();
+  const gone = await addEndpoint(bed, {});
+  const other = await addEndpoint(bed, { events: ["user.*"] });
+  const to = await addEndpoint(bed, { enabled: false });
+  const pro = await addEndpoint(bed, { filter: PLAN });
+  const event = await addEvent(bed);
+  await bed.call("DELETE", `/endpoints/${gone}`);
+  const { status, body } = await bed.call("GET", `/events/${event}/why`);
+  const url = "https://example.com/hook";
+  const endpoints = (body["endpoints"] as Readonly<Record<string, unknown>>[])
+    .map(({ endpointId, url, why, deliveryId }) => ({
+      endpointId,
+      url,
+      why,
+      isDelivered: deliveryId !== undefined,
+    }));
+  const received = endpoints.filter(({ isDelivered }) => isDelivered);
+  assertEquals([status, body["eventId"], body["more"], endpoints.slice(0, 2)], [
+    200,
+    event,
+    undefined,
+    received,
+  ]);
+  assertEquals(received.map(({ endpointId }) => endpointId).toSorted(), [gone, to].toSorted());
+  assertEquals(endpoints.slice(2), [
+    { endpointId: pro, url, why: MISMATCH, isDelivered: false },
+    { endpointId: other, url, why: "the endpoint does not subscribe to order.created", isDelivered: false },
+  ]);
 });
