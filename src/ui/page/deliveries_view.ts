@@ -113,11 +113,14 @@ function openDelivery(parts: PageParts, id: string): OpenedView {
     id,
     more: async (delivery) => {
       const ended = recordsOf(delivery, "attempts").filter((one) => timeOf(one, "finishedAt") !== undefined);
-      if (ended.length !== attempts) {
-        requests = await parts.api.administer(`/deliveries/${encodeURIComponent(id)}/requests`);
-        attempts = ended.length;
-      }
-      return requests;
+      if (ended.length === attempts) return requests;
+      // Without them, the delivery itself is shown, and they are asked for again.
+      const read = await parts.api.administer(`/deliveries/${encodeURIComponent(id)}/requests`).catch(
+        () => {},
+      );
+      if (read === undefined) return {};
+      attempts = ended.length;
+      return requests = read;
     },
     show: (delivery, now) => [
       unevenColumns(
@@ -248,8 +251,11 @@ async function copyText({ messages }: PageParts, text: string, place: HTMLElemen
 }
 
 function parsedBody(delivery: Fields): unknown {
-  const body = textOf(delivery, "body");
-  return body === "" ? undefined : parseExact(body);
+  try {
+    return parseExact(textOf(delivery, "body"));
+  } catch {
+    return undefined;
+  }
 }
 
 function bodyOf(delivery: Fields): HTMLElement {
