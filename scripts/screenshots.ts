@@ -95,19 +95,28 @@ async function shoot(
   standardOutput.stdout(`docs/images/${name}.png: ${(await Deno.stat(path)).size} bytes`);
 }
 
-await Deno.mkdir(IMAGES, { recursive: true });
-const clock = FakeClock.ofMachine({ aheadMs: -(MINUTES - 1) * MINUTE_MS });
-await using receiver = await WebhookReceiver.start();
-receiver.react = ({ path }) => path === "/crm" ? 503 : 200;
-await using folder = await WebhookFolder.make();
-await using weir = await ServeFixture.start({ env: folder.env, rules: RULES, clock });
-await decide(weir, clock);
-// Its worker was restarted while time was skipped.
-await untilStoreIsOpen(weir.httpAddress);
-const delivery = await deliver(weir.httpAddress, receiver.url);
-await using browser = await PageBrowser.launch();
-const shots: readonly Shot[] = [
-  { name: "overview", hash: "", ready: "main svg", isAdministration: false },
-  { name: "delivery", hash: `#deliveries/${delivery}`, ready: "dl.facts", isAdministration: true },
-];
-for (const shot of shots) await shoot(browser, weir, shot);
+/** Makes all images. */
+async function main(): Promise<void> {
+  await Deno.mkdir(IMAGES, { recursive: true });
+  const clock = FakeClock.ofMachine({ aheadMs: -(MINUTES - 1) * MINUTE_MS });
+  await using receiver = await WebhookReceiver.start();
+  receiver.react = ({ path }) => path === "/crm" ? 503 : 200;
+  await using folder = await WebhookFolder.make();
+  await using weir = await ServeFixture.start({ env: folder.env, rules: RULES, clock });
+  await decide(weir, clock);
+  // Its worker was restarted while time was skipped.
+  await untilStoreIsOpen(weir.httpAddress);
+  const delivery = await deliver(weir.httpAddress, receiver.url);
+  await using browser = await PageBrowser.launch();
+  const shots: readonly Shot[] = [
+    { name: "overview", hash: "", ready: "main svg", isAdministration: false },
+    { name: "delivery", hash: `#deliveries/${delivery}`, ready: ".timeline", isAdministration: true },
+  ];
+  for (const shot of shots) await shoot(browser, weir, shot);
+}
+
+if (import.meta.main) {
+  await main();
+  // Ends Chromium, which runs for the life of this process.
+  Deno.exit();
+}
