@@ -25,6 +25,7 @@ import { HEALTH_COMMAND } from "./health.ts";
 import { firstSteps, groupUsage, helpText, unknownMember, unknownText } from "./help.ts";
 import { OUTPUT_FORMATS, printerOf } from "./output_format.ts";
 import { SETTINGS_CHECK_COMMAND } from "./settings_check.ts";
+import { SETTINGS_TRANSLATE_COMMAND } from "./settings_translate.ts";
 import { SIMULATE_COMMAND } from "./simulate.ts";
 import { STORE_COMMANDS } from "./store.ts";
 import { LISTEN_COMMAND } from "./webhooks_listen.ts";
@@ -93,6 +94,7 @@ const COMMANDS: readonly RunnableCommand[] = [
   ...administrationCommands(),
   WORKFLOWS_CHECK_COMMAND,
   SETTINGS_CHECK_COMMAND,
+  SETTINGS_TRANSLATE_COMMAND,
   VERIFY_COMMAND,
   LISTEN_COMMAND,
   ...STORE_COMMANDS,

@@ -13,6 +13,7 @@ const KEY_VALUE_ROWS = {
       "`name-of-the-primary,host:port,host:port`. With `KV_TYPE=cluster`: `host:port,host:port`. A sentinel " +
       "may be `redis://user:password@host:port`.",
     secret: true,
+    isAddress: true,
   },
   KV_SOCKET_TYPE: {
     parse: oneOf(["tcp", "unix"]),

@@ -49,6 +49,8 @@ export interface Setting {
   readonly group: SettingGroup;
   /** The value must never be shown: not in errors, not in warnings. */
   readonly secret?: true;
+  /** The secrets in the value are credentials in front of a host: the rest may be shown to operators. */
+  readonly isAddress?: true;
   /** Variables of envoyproxy/ratelimit with this value, read where the setting itself is not given. */
   readonly aliases?: readonly string[];
   /** Why the variable is accepted but has no effect. */

@@ -15,7 +15,8 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     doc: "Store of the webhook service: the path of a database file, or " +
       "`postgres://user:password@host:port/database` for a PostgreSQL database that several instances " +
       "share.",
-    secret: true, // the address may hold a password
+    secret: true,
+    isAddress: true,
   },
   WEBHOOK_STORE_POOL_SIZE: count(
     "10",
@@ -100,7 +101,8 @@ const WEBHOOKS = inGroup("Webhooks and workflows", {
     whenUnset: "none",
     doc: "URL of an HTTP proxy for deliveries, `http://host:port`. The proxy then decides which addresses " +
       "are reachable.",
-    secret: true, // the URL may hold a password
+    secret: true,
+    isAddress: true,
   },
   WEBHOOK_CA_FILE: file(
     "PEM file with certificate authorities that are trusted for deliveries in addition to the system's.",
@@ -178,7 +180,8 @@ const ADMINISTRATION = inGroup("Administration", {
     parse: parseHttpUrl,
     default: "http://localhost:8080",
     doc: "Base URL of the service that the administration commands of `weir` call.",
-    secret: true, // the URL may hold a password
+    secret: true,
+    isAddress: true,
   },
 });
 

@@ -156,10 +156,12 @@ const SETTING = objectSchema({
   name: textSchema("The environment variable."),
   group: textSchema("Section of the documentation."),
   source: textSchema("`environment`, `default`, or the variable that names the file of the value."),
-  isSecret: flagSchema("Whether the value is a secret, which is not shown."),
+  isSecret: flagSchema("Whether the value, or a part of it, is not shown."),
   doc: textSchema("Meaning of the setting."),
 }, {
-  value: textSchema("The value; absent without one, and for a secret."),
+  value: textSchema(
+    "The value, with `***` for the credentials in an address; absent without one, and for a secret.",
+  ),
   whenUnset: textSchema("Behaviour without a value."),
 });
 

@@ -64,10 +64,9 @@ function openSettings(parts: PageParts): OpenedView {
 }
 
 function valueOf(setting: Fields): Child[] {
-  if (flagOf(setting, "isSecret") && textOf(setting, "source") !== "default") {
-    return [badge("not shown", "quiet")];
+  if (setting["value"] === undefined) {
+    return [flagOf(setting, "isSecret") ? badge("not shown", "quiet") : note(textOf(setting, "whenUnset"))];
   }
-  if (setting["value"] === undefined) return [note(textOf(setting, "whenUnset"))];
   const value = textOf(setting, "value");
   return [value === "" ? note("empty") : code(value)];
 }

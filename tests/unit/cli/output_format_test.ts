@@ -7,7 +7,7 @@ import { FakeClock } from "../../harness/fake_clock.ts";
 const ROOT = new URL("../../../", import.meta.url).pathname;
 const CONFIG = `${ROOT}config`;
 /** Commands without a result. */
-const NO_RESULT = ["serve", "completions", "help", "help settings", "version"];
+const NO_RESULT = ["serve", "completions", "help", "help settings", "version", "settings translate"];
 const { lone, groups } = documentedCommands();
 const COMMANDS = [...lone, ...groups.flatMap(({ commands }) => commands)]
   .filter(({ words }) => !NO_RESULT.includes(words));

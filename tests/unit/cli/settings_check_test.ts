@@ -62,7 +62,7 @@ environment: valid: 1 setting, 0 errors, 1 warning
     code: 0,
     stdout: `setting       value     source
 BACKEND_TYPE  redis     environment
-KV_URL        (secret)  REDIS_URL
+KV_URL        a:1       REDIS_URL
 KV_TYPE       single    environment
 KV_AUTH       (secret)  REDIS_AUTH
 environment: valid: 4 settings, 0 errors, 0 warnings

@@ -30,5 +30,5 @@ for (const row of ROWS) {
 function flagsBetween(page: string, start: string, end: string): string[] {
   const from = page.indexOf(start) + start.length;
   const part = page.slice(from, page.indexOf(end, from));
-  return [...part.matchAll(/^\| `--([a-z_-]+)/gm)].map(([, name = ""]) => name);
+  return [...part.matchAll(/^\| `(?:-\w, )?--([a-z_-]+)/gm)].map(([, name = ""]) => name);
 }

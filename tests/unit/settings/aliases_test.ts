@@ -157,6 +157,6 @@ Deno.test("aliases: operators see which variable a value comes from, and no secr
   const shown = effectiveSettings(environment, sources).filter(({ source }) => source !== "default");
   assertEquals(
     shown.map(({ name, value, source }) => [name, value, source]),
-    [["KV_URL", undefined, "REDIS_URL"], ["KV_AUTH", undefined, "REDIS_AUTH"]],
+    [["KV_URL", "a:1", "REDIS_URL"], ["KV_AUTH", undefined, "REDIS_AUTH"]],
   );
 });

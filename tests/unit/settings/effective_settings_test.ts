@@ -17,7 +17,27 @@ const SHOWN: readonly (readonly [
   ["a value", { PORT: "0x10" }, "PORT", ["0x10", "environment", undefined]],
   ["an empty value is none", { PORT: "" }, "PORT", ["8080", "default", undefined]],
   ["a secret", { ADMIN_TOKEN: "never-to-be-shown" }, "ADMIN_TOKEN", SECRET],
-  ["a URL that may hold a password", { WEBHOOK_STORE: "postgres://u:pw@h/db" }, "WEBHOOK_STORE", SECRET],
+  ["an address without credentials", { KV_URL: "redis.internal:6379" }, "KV_URL", [
+    "redis.internal:6379",
+    "environment",
+    undefined,
+  ]],
+  ["an address with a user and a password", { WEBHOOK_STORE: "postgres://u:p@w@h/db" }, "WEBHOOK_STORE", [
+    "postgres://***@h/db",
+    "environment",
+    undefined,
+  ]],
+  ["an address with parameters", { WEIR_URL: "http://u:pw@h/?token=t" }, "WEIR_URL", [
+    "http://***@h/?***",
+    "environment",
+    undefined,
+  ]],
+  ["several addresses", { KV_URL: "redis://:one@a:1,redis://:two@b:2" }, "KV_URL", [
+    "redis://***@b:2",
+    "environment",
+    undefined,
+  ]],
+  ["an address that is invalid", { WEBHOOK_PROXY: "pw@h" }, "WEBHOOK_PROXY", SECRET],
   ["a secret that is not set", {}, "ADMIN_TOKEN", [
     undefined,
     "default",
@@ -42,11 +62,18 @@ Deno.test("effective settings: no secret is shown, whatever its name", () => {
     settingEntries().map(([name]) => [name.replace(/<.*>/, "ONE"), `value-of-${name}`]),
   );
   const shown = effectiveSettings(env);
-  const secrets = settingEntries().filter(([, { secret }]) => secret).map(([name]) => `value-of-${name}`);
+  const secrets = settingEntries().filter(([, { secret, isAddress }]) => secret && !isAddress)
+    .map(([name]) => `value-of-${name}`);
   const text = JSON.stringify(shown);
   assertEquals(secrets.length > 8, true);
   assertEquals(secrets.filter((value) => text.includes(`"${value}"`)), []);
-  assertEquals(shown.filter(({ isSecret }) => isSecret).length, secrets.length);
+  const hidden = new Set(shown.filter(({ isSecret }) => isSecret).map(({ name }) => name));
+  assertEquals(
+    settingEntries().filter(([name, { secret, isAddress }]) =>
+      secret && !isAddress && !hidden.has(name.replace(/<.*>/, "ONE"))
+    ),
+    [],
+  );
 });
 
 Deno.test("effective settings: the variables of a family, or its placeholder", () => {
