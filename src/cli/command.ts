@@ -5,6 +5,7 @@ import { type Entry, parseDescriptorText } from "../ratelimit/request.ts";
 import type { Environment } from "../settings/read_settings.ts";
 import type { Parser } from "../settings/setting.ts";
 import { secretValue } from "../settings/secret_files.ts";
+import { EXAMPLES } from "./examples.ts";
 import {
   asksForHelp,
   FlagError,
@@ -221,7 +222,7 @@ export function readCommand(command: Command, args: readonly string[]): GivenCom
   return { args: rest, flags: new GivenFlags(flags) };
 }
 
-/** The usage of a command: one line, what it does, its flags. */
+/** The usage of a command: one line, an example, what it does, its flags. */
 export function usageOf(command: Command): string {
   const rows = Object.entries(allFlags(command))
     .map(([name, flag]) =>
@@ -230,9 +231,9 @@ export function usageOf(command: Command): string {
   const width = Math.max(...rows.map(([left]) => left.length));
   const flags = rows.map(([left, flag]) => `  ${left.padEnd(width)}  ${flagDoc(flag)}`);
   const notes = [command.notes, exitText(command)].flatMap((note) => note === undefined ? [] : ["", note]);
-  return [`usage: weir ${callOf(command)} [flags]`, "", sentenceOf(command.doc), "", ...flags, ...notes].join(
-    "\n",
-  );
+  const example = `example: weir ${command.words} ${EXAMPLES[command.words] ?? ""}`.trimEnd();
+  const head = [`usage: weir ${callOf(command)} [flags]`, example, "", sentenceOf(command.doc), ""];
+  return [...head, ...flags, ...notes].join("\n");
 }
 
 /** The line below the error of a command line. */

@@ -31,8 +31,7 @@ export const LISTEN_COMMAND: RunnableCommand = {
     },
     notes:
       "It responds with 200 to all other deliveries. Add 127.0.0.0/8 to WEBHOOK_ALLOW_CIDRS of the service\n" +
-      "to allow deliveries to this machine.\n\n" +
-      "Example: weir webhooks listen --secret-file secret --fail 503:2 --fail timeout:1",
+      "to allow deliveries to this machine.",
   },
   run: listen,
 };

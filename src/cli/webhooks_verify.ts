@@ -38,8 +38,6 @@ export const VERIFY_COMMAND: RunnableCommand = {
       ...OUTPUT_FLAGS,
     },
     exitCodes: { 0: "verified", 1: "not verified" },
-    notes: "Example: weir webhooks verify --secret-file secret --header 'X-Svc-Signature: sha256=…' \\\n" +
-      "  --timestamp 1767225600 < body.json",
   },
   run: verifyInput,
 };

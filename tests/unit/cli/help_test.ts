@@ -5,6 +5,7 @@ import { settingsHelp } from "../../../src/settings/docs.ts";
 import { type Ran, ran } from "../../harness/administration_fixture.ts";
 
 const SERVE_USAGE = `usage: weir serve [flags]
+example: weir serve
 
 Start the service (the default).
 
@@ -14,6 +15,7 @@ Settings are environment variables; "weir help settings" lists them.
 `;
 
 const AUDIT_USAGE = `usage: weir audit [flags]
+example: weir audit --action delivery.failed --since 24h
 
 List the audit log, newest first.
 
