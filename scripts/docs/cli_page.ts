@@ -8,6 +8,7 @@ import {
   flagText,
   sentenceOf,
 } from "../../src/cli/command.ts";
+import { EXAMPLES } from "../../src/cli/examples.ts";
 import { documentedCommands } from "../../src/cli/commands.ts";
 import { CLI_EXAMPLES, CLI_HEAD, GROUP_HEADS } from "./cli_texts.ts";
 import { table } from "./generated_page.ts";
@@ -55,7 +56,15 @@ function groupSection({ name, doc, commands }: CommandGroup, groups: readonly Co
     const parts = [...flagTable(Object.fromEntries(own)), ...notes(command)];
     return parts.length === 0 ? [] : [`**\`weir ${callOf(command)}\`**`, ...parts];
   });
-  return [`### weir ${name}`, sentenceOf(doc), commandTable(commands), ...details, ...example(name)];
+  const examples = helpExamples(commands);
+  return [
+    `### weir ${name}`,
+    sentenceOf(doc),
+    commandTable(commands),
+    examples,
+    ...details,
+    ...example(name),
+  ];
 }
 
 function callsOf(groups: readonly CommandGroup[]): Command[] {
@@ -124,10 +133,13 @@ function flagTable(flags: Flags): string[] {
 }
 
 function notes({ notes = "" }: Command): string[] {
-  return notes.split("\n\n").filter((paragraph) => paragraph !== "").map((paragraph) => {
-    const command = /^Example: (.*)$/s.exec(paragraph)?.[1];
-    return command === undefined ? markdown(paragraph) : `\`\`\`text\n${command}\n\`\`\``;
-  });
+  return notes.split("\n\n").filter((paragraph) => paragraph !== "").map(markdown);
+}
+
+/** The examples of the help of a group. */
+function helpExamples(commands: readonly Command[]): string {
+  const lines = commands.map(({ words }) => `weir ${words} ${EXAMPLES[words] ?? ""}`.trimEnd());
+  return ["```text", ...lines, "```"].join("\n");
 }
 
 function example(name: string): string[] {
