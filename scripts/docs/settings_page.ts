@@ -28,7 +28,7 @@ curl --retry 20 --retry-connrefused --retry-delay 1 -fsS http://localhost:8080/h
 - An integer is decimal, or hexadecimal with the prefix \`0x\`.
 - Items of a list are separated by commas. Spaces around an item are ignored.
 - Weir checks all settings before it opens a port. If some are invalid, it prints one line for each and exits
-  with code 1. It never prints the value of a secret.
+  with code 2. It never prints the value of a secret.
 - [api.md](api.md) describes the HTTP paths on this page.
 - An alias is the name that envoyproxy/ratelimit has for a setting, such as \`REDIS_URL\` for \`KV_URL\`. Weir
   reads it if the setting itself is not set, and logs one line for each: see [migration.md](migration.md).

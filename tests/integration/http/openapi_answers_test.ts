@@ -111,7 +111,7 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
   await service.call("updateEndpoint", { path, body: { filter } });
   await service.call("listEndpoints", { query: "limit=1" });
   await service.call("getEndpoint", { path });
-  await service.call("checkEndpoint", { path, body: { event: "agent.done", data: { customer: {} } } });
+  await service.call("testEndpoint", { path, body: { event: "agent.done", data: { customer: {} } } });
   await service.call("updateEndpoint", {
     path,
     body: {
@@ -131,7 +131,7 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
     await service.call("rotateEndpointSecret", { path, body: { activeIn: "1h" } });
   }
   await service.call("rotateEndpointSecret", { path, status: 409, code: "too_many_secrets" });
-  await service.call("checkEndpoint", { path });
+  await service.call("testEndpoint", { path });
   for (const [dryRun, status] of [[true, 200], [false, 202]] as const) {
     await service.call("recoverDeliveries", { path, status, body: { since: "48h", until: "0s", dryRun } });
   }
@@ -140,7 +140,7 @@ async function endpoints(service: OpenApiService, receiver: WebhookReceiver): Pr
   const [delivery] = (await service.call("listDeliveries", { query: `endpointId=${id}` })).body.items;
   const ofDeleted = [delivery?.id ?? ""];
   await service.call("resendDelivery", { path: ofDeleted, status: 409, code: "endpoint_deleted" });
-  for (const name of ["getEndpoint", "deleteEndpoint", "checkEndpoint"]) await unknown(service, name);
+  for (const name of ["getEndpoint", "deleteEndpoint", "testEndpoint"]) await unknown(service, name);
   await unknown(service, "updateEndpoint", {});
   await unknown(service, "rotateEndpointSecret", {});
   await unknown(service, "recoverDeliveries", { since: "1h", until: "0s" });

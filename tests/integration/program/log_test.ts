@@ -110,17 +110,17 @@ Deno.test("log: on a full disk Weir starts, answers, is healthy and ends", async
 });
 
 for (
-  const [what, env] of Object.entries({
-    "a wrong setting": { PORT: "abc" },
-    "an address of another machine": { HOST: "192.0.2.1" },
-  })
+  const [what, env, code] of [
+    ["a wrong setting", { PORT: "abc" }, 2],
+    ["an address of another machine", { HOST: "192.0.2.1" }, 1],
+  ] as const
 ) {
   for (
     const [where, shell] of Object.entries({ "full disk": "exec 2>/dev/full", "full pipe": `${FILL} >&2` })
   ) {
-    Deno.test(`log: on a ${where} a start that fails by ${what} exits with 1`, async () => {
+    Deno.test(`log: on a ${where} a start that fails by ${what} exits with ${code}`, async () => {
       await using weir = await UnreadWeir.start({ shell, env });
-      assertEquals(await weir.exitCode(), 1);
+      assertEquals(await weir.exitCode(), code);
     });
   }
 }

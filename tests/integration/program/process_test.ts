@@ -196,7 +196,7 @@ Deno.test("process: settings that are refused are reported with the names that w
   };
   await using child = new ChildProcess(line.command, { args: line.args, env });
   const { code } = await child.exited;
-  assertEquals([code, child.stderrLines], [1, [
+  assertEquals([code, child.stderrLines], [2, [
     "MC_TLS is set from MEMCACHE_TLS",
     "KV_TIMEOUT is set from REDIS_TIMEOUT",
     'Invalid LOG_LEVEL "loud": expected trace, debug, info, warning, error, fatal or panic',

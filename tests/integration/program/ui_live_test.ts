@@ -20,8 +20,21 @@ descriptors:
   rate_limit: { unit: minute, unit_multiplier: 2, requests_per_unit: 1 }
 `,
 };
-const ACCOUNT = { name: "shop.account", limit: "5 per MINUTE", shadowMode: false, quotaMode: false };
-const PLAN = { name: "shop.plan", limit: "1 per 2 MINUTES", shadowMode: true, quotaMode: false };
+const MODES = { domain: "shop", quotaMode: false };
+const ACCOUNT = {
+  ...MODES,
+  name: "shop.account",
+  entries: [{ key: "account", value: "" }],
+  limit: "5 per MINUTE",
+  shadowMode: false,
+};
+const PLAN = {
+  ...MODES,
+  name: "shop.plan",
+  entries: [{ key: "plan", value: "" }],
+  limit: "1 per 2 MINUTES",
+  shadowMode: true,
+};
 const NONE = { hits: 0, overLimit: 0, nearLimit: 0, withinLimit: 0 };
 
 async function listen(fixture: ServeFixture, token?: string): Promise<EventReader> {

@@ -113,7 +113,7 @@ async function secrets({ weir, opened, page }: PageBed): Promise<void> {
   await opened.value(`location.hash = "endpoints/${id}"`);
   const shows = async (activeIn: string, count: number) => {
     await weir.api(`/endpoints/${id}/rotate`, { activeIn });
-    await eventually(count, () => page.locator("dl.facts").getByText("next ").count());
+    await eventually(count, () => page.locator(".activity").getByText("pending", { exact: true }).count());
   };
   await shows("24h", 1);
   await shows("0", 0);

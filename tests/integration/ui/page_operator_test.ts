@@ -121,7 +121,7 @@ async function settings({ opened, page }: PageBed): Promise<void> {
   const cells = async (name: string) => (await row(name).getByRole("cell").allTextContents()).slice(1, -1);
   await row("LOCAL_CACHE_SIZE_IN_BYTES").waitFor();
   assertEquals(await cells("LOCAL_CACHE_SIZE_IN_BYTES"), ["1000000"]);
-  for (const secret of ["ADMIN_TOKEN", "DEBUG_TOKEN", "WEBHOOK_STORE"]) {
+  for (const secret of ["ADMIN_TOKEN", "DEBUG_TOKEN"]) {
     assertEquals(await cells(secret), ["not shown"]);
   }
   assertEquals(await row("NEAR_LIMIT_RATIO").count(), 0);
