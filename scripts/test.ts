@@ -5,7 +5,7 @@
  * it is listed as unstable. With `CI=true` a skipped test is a failure, and so are two unstable ones. `--stress` repeats
  * tests in random order on a machine that is disturbed, see `test/stress.ts`.
  */
-import { basename, dirname, join, relative, resolve } from "node:path";
+import { basename, join, relative, resolve } from "node:path";
 import { PORTS_VARIABLE } from "../tests/harness/free_port.ts";
 import { SHARED_KINDS, startSharedServers } from "../tests/harness/shared_places.ts";
 import { EMPTY_REPORT, type FailedTest, judge, topName } from "../tests/harness/test_report.ts";
@@ -141,11 +141,10 @@ export async function runAll({ named, options, folder, isShared }: {
   return [...first.flat(), ...await runGroups(true, servers.env)];
 }
 
-/** Returns whether a test file imports the contract suite that defines a test, or has the begin of its name. */
+/** Returns whether a test file imports the file that registers a test, or has the begin of its name. */
 function mayHave(place: string, { file, name }: FailedTest): boolean {
   const text = Deno.readTextFileSync(join(ROOT, place));
-  const isOfFolder = file !== "" && dirname(place) === dirname(relative(ROOT, resolve(ROOT, file)));
-  return (isOfFolder && text.includes(`"./${basename(file)}"`)) ||
+  return (file !== "" && !file.endsWith("_test.ts") && text.includes(`/${basename(file)}"`)) ||
     text.includes(topName(name).replace(/ \((?:sqlite|postgres)\)$|\[needs .*$/, "").trim());
 }
 
