@@ -37,8 +37,8 @@ export const systemClock: Clock = {
 
 /** The platform looks for input when it has nothing else to do, or after 61 turns of the event loop. */
 const TURNS_OF_INPUT = 80;
-/** Turns that take long, such as those of a blocked store, may not postpone a timer without end. */
-const MAX_INPUT_MS = 100;
+/** Turns that take long, such as those of a blocked store, or of a thread without a core, may not postpone a timer without end. */
+const MAX_INPUT_MS = 1_000;
 
 /** When a late timer runs: with this turn, or the first one after this time. */
 interface InputEnd {

@@ -116,6 +116,9 @@ function environmentOf(folder: string): Record<string, string> {
     LAYER: join(folder, "layer"),
     ROOT,
     POSTGRES_BIN: dirname(toolPath("postgres") ?? "/"),
+    // A busy machine exceeds the usual ones.
+    KV_TIMEOUT: "30s",
+    MC_TIMEOUT: "30s",
   };
 }
 

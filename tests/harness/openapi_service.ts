@@ -1,7 +1,7 @@
 import { ServeFixture } from "./serve_fixture.ts";
 import { until } from "./until.ts";
 import { ADMIN_TOKEN } from "./webhook_calls.ts";
-import { api, ECHO_WORKFLOW, WebhookFolder } from "./webhook_weir.ts";
+import { api, ECHO_WORKFLOW, untilStoreIsOpen, WebhookFolder } from "./webhook_weir.ts";
 import { type OpenApiDocument, type OpenApiOperation, SchemaCheck } from "./openapi_schema.ts";
 
 /** A call of an operation. */
@@ -85,7 +85,7 @@ export class OpenApiService implements AsyncDisposable {
     const folder = stack.use(await WebhookFolder.make(WORKFLOWS));
     const fixture = stack.use(await ServeFixture.start({ rules: RULES, env: { ...folder.env, ...env } }));
     const http = fixture.httpAddress;
-    await until("the webhook service", async () => (await api(http, "/triggers?limit=1")).status !== 503);
+    await untilStoreIsOpen(http);
     const document = await (await fetch(`http://${http}/openapi.json`)).json();
     return new OpenApiService(stack.move(), fixture, { workflows: folder.workflows, document });
   }

@@ -1,5 +1,5 @@
 import { until } from "./until.ts";
-import { post, type WebhookAnswered, webhookCall } from "./webhook_client.ts";
+import { post, takenCall, type WebhookAnswered, webhookCall } from "./webhook_client.ts";
 import type { WebhookReceiver } from "./webhook_receiver.ts";
 
 /** The token of the administration. */
@@ -28,7 +28,7 @@ export abstract class WebhookCalls {
 
   /** A call of the administration. */
   async api(method: string, path: string, body?: unknown): Promise<WebhookAnswered> {
-    return await webhookCall(`${this.base}/api/v1${path}`, { method, token: ADMIN_TOKEN, body });
+    return await takenCall(`${this.base}/api/v1${path}`, { method, token: ADMIN_TOKEN, body });
   }
 
   /** Everything of a list. */

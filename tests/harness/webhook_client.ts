@@ -67,6 +67,27 @@ export async function webhookCall(url: string, options: WebhookCallOptions): Pro
   return { status: response.status, headers: response.headers, body: read, tries: 1 };
 }
 
+/** A webhook service that is starting, or was too slow for its machine. */
+const UNAVAILABLE = "webhooks_unavailable";
+const TIMED_OUT = "timed out";
+const TAKEN_MS = 60_000;
+
+/**
+ * Makes a call until the webhook service has taken it. One that timed out may have been carried out: it is repeated only
+ * where this changes nothing. After a minute the refusal stands.
+ */
+export async function takenCall(url: string, options: WebhookCallOptions): Promise<WebhookAnswered> {
+  const end = performance.now() + TAKEN_MS;
+  const isSafe = options.method === "GET" || options.key !== undefined;
+  for (let tries = 1;; tries++) {
+    const answered = await webhookCall(url, options);
+    const { code, detail } = answered.body;
+    const isRefused = code === UNAVAILABLE && (isSafe || !String(detail).includes(TIMED_OUT));
+    if (!isRefused || performance.now() > end) return { ...answered, tries };
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
 /**
  * Posts until there is an answer that stands: what was not answered, or refused for the moment, is repeated, at the
  * next address where there are several.

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { ServeFixture } from "./serve_fixture.ts";
 import { until } from "./until.ts";
 import { ADMIN_TOKEN } from "./webhook_calls.ts";
-import { type WebhookAnswered, webhookCall } from "./webhook_client.ts";
+import { takenCall, type WebhookAnswered, webhookCall } from "./webhook_client.ts";
 import { startWeir, type WeirProcess } from "./weir_process.ts";
 
 /** A workflow of one step that every such process has. */
@@ -87,7 +87,10 @@ async function ready<Weir extends AsyncDisposable & { readonly httpAddress: stri
 
 /** Waits until the webhook service of a Weir has its store. */
 export async function untilStoreIsOpen(address: string): Promise<void> {
-  await until("the webhook service", async () => (await api(address, "/triggers?limit=1")).status !== 503);
+  const url = `http://${address}/api/v1/triggers?limit=1`;
+  await until("the webhook service", async () => {
+    return (await webhookCall(url, { method: "GET", token: ADMIN_TOKEN })).status !== 503;
+  });
 }
 
 interface ApiCall {
@@ -97,11 +100,11 @@ interface ApiCall {
   readonly body?: unknown;
 }
 
-/** Calls `/api/v1<path>` at an address, as the administration unless another token is given. */
+/** Calls `/api/v1<path>` at an address until it is taken, as the administration unless another token is given. */
 export async function api(address: string, path: string, call: ApiCall = {}): Promise<WebhookAnswered> {
   const { token = ADMIN_TOKEN, idempotencyKey: key, body } = call;
   const method = call.method ?? (body === undefined ? "GET" : "POST");
-  return await webhookCall(`http://${address}/api/v1${path}`, { method, token, key, body });
+  return await takenCall(`http://${address}/api/v1${path}`, { method, token, key, body });
 }
 
 function missing(error: unknown): Uint8Array<ArrayBuffer> {

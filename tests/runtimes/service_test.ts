@@ -8,9 +8,9 @@ import { greeting } from "../harness/h2_peer.ts";
 import { OtlpMetricsReceiver } from "../harness/otlp_metrics_receiver.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
 import { abortedByGoaway } from "./aborted_by_goaway.ts";
-import { eventually, until } from "../harness/until.ts";
+import { eventually } from "../harness/until.ts";
 import { WebhookReceiver } from "../harness/webhook_receiver.ts";
-import { api, WebhookFolder } from "../harness/webhook_weir.ts";
+import { api, untilStoreIsOpen, WebhookFolder } from "../harness/webhook_weir.ts";
 import { startWeir, type WeirProcess } from "../harness/weir_process.ts";
 import { shopConfig, XdsServer } from "../harness/xds_server.ts";
 
@@ -30,7 +30,7 @@ testRuntimes("the service decides, survives floods, delivers a webhook and stops
   assertEquals(await decisions(runtime, weir), OPEN_AND_BLOCKED);
   await flood(weir.grpcAddress);
   assertEquals(await decisions(runtime, weir), OPEN_AND_BLOCKED);
-  await until("the store", async () => (await api(weir.httpAddress, "/triggers?limit=1")).status !== 503);
+  await untilStoreIsOpen(weir.httpAddress);
   const endpoint = await api(weir.httpAddress, "/endpoints", { body: { url: receiver.url } });
   assertEquals(endpoint.status, 201);
   const event = { event: "agent.reply.completed", data: { total: 7 } };

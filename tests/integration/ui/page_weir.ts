@@ -10,7 +10,7 @@ import { until } from "../../harness/until.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
 import type { AnswerBody } from "../../harness/webhook_client.ts";
-import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
+import { api, untilStoreIsOpen, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
 runWorkersInThread();
@@ -119,9 +119,7 @@ const WORKFLOWS = {
 async function startOpened(env: Readonly<Record<string, string>>): Promise<ServeFixture> {
   const weir = await ServeFixture.start({ env, rules: RULES });
   try {
-    await until("the webhook service", async () => {
-      return (await api(weir.running.addresses.http, "/triggers?limit=1")).status !== 503;
-    });
+    await untilStoreIsOpen(weir.running.addresses.http);
     return weir;
   } catch (error) {
     await weir[Symbol.asyncDispose]();

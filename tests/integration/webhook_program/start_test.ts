@@ -2,6 +2,8 @@ import { assertEquals } from "#assert";
 import { freePort } from "../../harness/free_port.ts";
 import { until } from "../../harness/until.ts";
 import { endEarly } from "../../harness/webhook_early_end.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import { webhookCall } from "../../harness/webhook_client.ts";
 import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 import { runWorkersInThread } from "../../harness/workers_in_thread.ts";
 
@@ -49,7 +51,10 @@ Deno.test("webhooks: a store that cannot be opened does not stop decisions, and 
   await using weir = await folder.serve({ WEBHOOK_STORE: "/proc/nowhere/weir.db" }, { isAwaited: false });
   const { http } = weir.running.addresses;
   assertEquals(await decision(http), 200);
-  const { status, body } = await api(http, "/endpoints");
+  const { status, body } = await webhookCall(`http://${http}/api/v1/endpoints`, {
+    method: "GET",
+    token: ADMIN_TOKEN,
+  });
   assertEquals([status, body.code], [503, "webhooks_unavailable"]);
   assertEquals((await health(http)).startsWith("webhooks: "), true);
 });
