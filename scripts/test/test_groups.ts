@@ -33,7 +33,7 @@ const UNIT_FLAGS = [
 ];
 const SERVER_FLAGS = ["--allow-all"];
 /** Files with servers wait more than they compute. */
-const SERVER_JOBS_PER_CORE = 4;
+const SERVER_JOBS_PER_CORE = 3;
 const UNIT_FILES_PER_MODULE = 24;
 const SERVER_FILES_PER_MODULE = 4;
 

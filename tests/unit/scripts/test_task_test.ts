@@ -27,7 +27,7 @@ Deno.test("a plan of tests: unit tests have neither the network nor processes", 
     {
       name: "integration",
       isServed: true,
-      jobs: 8,
+      jobs: 6,
       places: [
         "tests/contract/memory_cache_test.ts",
         "tests/integration/webhooks/postgres_connection_test.ts",
