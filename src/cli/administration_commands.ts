@@ -180,6 +180,7 @@ const EVENT_COMMANDS: readonly AdministrationCommand[] = [
     args: ["name"],
     doc: "create a key for posting events and show it once",
   }),
+  show(EVENT_KEYS),
   { ...remove(EVENT_KEYS), doc: "delete a key for posting events" },
   {
     words: "events post",

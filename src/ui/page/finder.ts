@@ -17,9 +17,15 @@ const LISTS = [
   ["executions", "Execution"],
   ["endpoints", "Endpoint"],
   ["events", "Event"],
+  ["replays", "Replay"],
   ["triggers", "Trigger"],
+  ["event-keys", "Event key"],
 ] as const;
-const IDENTIFIER = /^[0-9a-f][0-9a-f-]{3,35}$/i;
+/** Those that show all of a record themselves. */
+const WHOLE_LISTS: readonly string[] = ["triggers", "event-keys"];
+const IDENTIFIER = /^[0-9a-f][0-9a-f-]{5,35}$/i;
+/** Most workflows that are found by their names. */
+const MAX_WORKFLOWS = "200";
 const TYPING_MS = 150;
 /** Most results of a kind. */
 const MAX_FOUND = 8;
@@ -33,7 +39,7 @@ export class Finder {
     role: "combobox",
     autocomplete: "off",
     spellcheck: "false",
-    placeholder: "A view, a rule, a setting or an identifier",
+    placeholder: "A view, a rule, a setting, a workflow or an identifier",
     "aria-label": "Find",
     "aria-expanded": "true",
     "aria-controls": "found",
@@ -44,6 +50,7 @@ export class Finder {
   #found: readonly Found[] = [];
   #chosen = 0;
   #settings: readonly Fields[] | undefined;
+  #workflows: readonly Fields[] = [];
   #round = 0;
   #cancel = () => {};
 
@@ -65,6 +72,7 @@ export class Finder {
     this.#input.focus();
     this.#search();
     void this.#loadSettings();
+    void this.#loadWorkflows();
   }
 
   /** The settings of a service do not change while it runs. */
@@ -74,6 +82,17 @@ export class Finder {
     const answer = await this.#parts.api.settings().catch(() => undefined);
     if (answer === undefined) return;
     this.#settings = recordsOf(answer, "settings");
+    this.#search();
+  }
+
+  async #loadWorkflows(): Promise<void> {
+    const { api, session } = this.#parts;
+    if (session.tokenFor("administration") === undefined) return;
+    const answer = await api.administer("/workflows", { query: { limit: MAX_WORKFLOWS } }).catch(() =>
+      undefined
+    );
+    if (answer === undefined) return;
+    this.#workflows = recordsOf(answer, "items");
     this.#search();
   }
 
@@ -105,7 +124,12 @@ export class Finder {
     const settings = names?.map((name) => {
       return { kind: "Setting", text: name, open: () => go("settings", "", { filter: name, show: "all" }) };
     });
-    return [views, rules ?? [], settings ?? []].flatMap((some) => some.slice(0, MAX_FOUND));
+    const workflows = this.#workflows.map((one) => textOf(one, "id")).filter((id) => isMatch(id)).map(
+      (id) => {
+        return { kind: "Workflow", text: id, open: () => go("workflows", id) };
+      },
+    );
+    return [views, rules ?? [], workflows, settings ?? []].flatMap((some) => some.slice(0, MAX_FOUND));
   }
 
   async #records(id: string): Promise<Found[]> {
@@ -117,7 +141,7 @@ export class Finder {
           return error instanceof ApiProblem ? error.candidates.map((id): Fields => ({ id })) : [];
         });
       return records.map((record) => {
-        const open = () => list === "triggers" ? go(list) : go(list, textOf(record, "id"));
+        const open = () => go(list, WHOLE_LISTS.includes(list) ? "" : textOf(record, "id"));
         return { kind, text: textOf(record, "url") || textOf(record, "name") || textOf(record, "id"), open };
       });
     }));

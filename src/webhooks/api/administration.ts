@@ -8,7 +8,7 @@ import { EVENT_ROUTES } from "./events.ts";
 import { AUDIT_OPERATIONS, EXECUTION_OPERATIONS } from "./execution_operations.ts";
 import { AUDIT_ROUTES, EXECUTION_ROUTES } from "./executions.ts";
 import { jsonObjectOf, readFields } from "./field_reader.ts";
-import { wholeQuery, wholeSegments } from "./id_prefix.ts";
+import { wholeBody, wholeQuery, wholeSegments } from "./id_prefix.ts";
 import type { AdministrationOperations } from "./operation.ts";
 import { notFound, roleProblem, WebhookRefusal, wrongMethod } from "./problem.ts";
 import { REPLAY_OPERATIONS } from "./replay_operations.ts";
@@ -64,9 +64,9 @@ export async function administer(
     query: await wholeQuery(new URLSearchParams(query), parts.store),
     idempotencyKey,
     body: body ?? "",
-    fields(fields, options) {
+    async fields(fields, options) {
       const isAbsent = body === undefined && options?.optional === true;
-      const object = isAbsent ? {} : jsonObjectOf(body ?? "");
+      const object = isAbsent ? {} : await wholeBody(jsonObjectOf(body ?? ""), fields, parts.store);
       return readFields(object, fields, { text: body, now: parts.clock.now() });
     },
   });

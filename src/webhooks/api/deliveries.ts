@@ -52,7 +52,7 @@ async function getRequests({ id, store, administrator }: RoutedCall) {
 
 async function resendDelivery(call: RoutedCall) {
   const { id, store, clock } = call;
-  call.fields({}, { optional: true });
+  await call.fields({}, { optional: true });
   const record = found(await store.read(findRecord, id, { responses: false }), "this delivery");
   const { delivery, endpoint } = record;
   if (endpoint === undefined) {
@@ -75,14 +75,14 @@ async function getPause({ store }: RoutedCall) {
 }
 
 async function pause(call: RoutedCall) {
-  call.fields({}, { optional: true });
+  await call.fields({}, { optional: true });
   return pauseAnswer(
     await call.store.write(deliveries.pauseDeliveries, adminAudit(call, "deliveries.paused", "deliveries")),
   );
 }
 
 async function resume(call: RoutedCall) {
-  call.fields({}, { optional: true });
+  await call.fields({}, { optional: true });
   await call.store.write(deliveries.resumeDeliveries, adminAudit(call, "deliveries.resumed", "deliveries"));
   call.wakeDispatcher();
   return pauseAnswer(undefined);

@@ -58,7 +58,7 @@ export const ENDPOINT_ROUTES: RoutesOf<typeof ENDPOINT_OPERATIONS> = {
 };
 
 async function createEndpoint(call: RoutedCall) {
-  const sent = call.fields(NEW);
+  const sent = await call.fields(NEW);
   const { url, enabled } = sent;
   checkForm(sent);
   await checkUrl(url, call);
@@ -102,7 +102,7 @@ async function listAttempts(call: RoutedCall) {
 
 async function editEndpoint(call: RoutedCall) {
   const { id, store, clock } = call;
-  const { headers, authentication, tls, ...sent } = call.fields(CHANGE);
+  const { headers, authentication, tls, ...sent } = await call.fields(CHANGE);
   const { url, enabled } = sent;
   const now = clock.now();
   const current = await recordOf(call, now);
@@ -141,7 +141,7 @@ async function deleteEndpoint(call: RoutedCall) {
 }
 
 async function rotateSecret(call: RoutedCall) {
-  const { activeIn: activeInMs = DAY_MS } = call.fields(ENDPOINT_ROTATION, { optional: true });
+  const { activeIn: activeInMs = DAY_MS } = await call.fields(ENDPOINT_ROTATION, { optional: true });
   const { id } = await endpointOf(call);
   const { secret, row } = await newSecret(call, call.clock.now() + activeInMs);
   const activeAt = timeText(row.activeAt);
@@ -157,7 +157,7 @@ async function rotateSecret(call: RoutedCall) {
 }
 
 async function checkEndpoint(call: RoutedCall) {
-  const { event: kind, data } = call.fields(ENDPOINT_CHECK, { optional: true });
+  const { event: kind, data } = await call.fields(ENDPOINT_CHECK, { optional: true });
   const endpoint = await endpointOf(call);
   const timeoutMs = Math.min(endpoint.timeoutMs ?? MAX_CHECK_MS, MAX_CHECK_MS);
   const stages = await call.check({ ...endpoint, timeoutMs }, { kind, data });
@@ -169,7 +169,7 @@ async function checkEndpoint(call: RoutedCall) {
 
 async function recoverDeliveries(call: RoutedCall) {
   const { id: endpointId, store, clock } = call;
-  const { since, until, dryRun = false } = call.fields(ENDPOINT_RECOVERY);
+  const { since, until, dryRun = false } = await call.fields(ENDPOINT_RECOVERY);
   if (until <= since) throw invalidField("until", "expected a time after since");
   const range = { endpointId, since, until, max: MAX_RECOVERED, now: clock.now() };
   const details = { since: timeText(since), until: timeText(until) };

@@ -69,6 +69,11 @@ export const EVENT_OPERATIONS = {
     },
   },
   "GET /event-keys": listOperation(EVENT_KEYS, "EventKey", EVENT_KEY),
+  "GET /event-keys/:id": readOperation("getEventKey", "Show an event key", {
+    description: "The event key.",
+    schema: schemaOf("EventKey"),
+    example: EVENT_KEY,
+  }),
   "DELETE /event-keys/:id": removal("deleteEventKey", "Delete an event key", "The event key was deleted."),
   "GET /events": listOperation(EVENTS, "Event", EVENT),
   "GET /events/:id": readOperation("getEvent", "Show an event with its payload", {

@@ -18,6 +18,7 @@ import { adminAudit, jsonAnswer, NO_CONTENT, type RoutedCall, type RoutesOf, sho
 export const EVENT_ROUTES: RoutesOf<typeof EVENT_OPERATIONS> = {
   "POST /event-keys": createEventKey,
   "GET /event-keys": lister(EVENT_KEYS, events.listEventKeys, shownKey),
+  "GET /event-keys/:id": getEventKey,
   "DELETE /event-keys/:id": deleteEventKey,
   "GET /events": lister(EVENTS, events.listEvents, shownEvent),
   "GET /events/:id": getEvent,
@@ -25,8 +26,10 @@ export const EVENT_ROUTES: RoutesOf<typeof EVENT_OPERATIONS> = {
   "DELETE /events/:id/payload": erasePayload,
 };
 
+const EVENT_KEY = "this event key";
+
 async function createEventKey(call: RoutedCall) {
-  const { name, kinds } = call.fields(newFields(EVENT_KEY_FIELDS));
+  const { name, kinds } = await call.fields(newFields(EVENT_KEY_FIELDS));
   const { key, ...row } = { id: call.newId(), ...newEventKey(call.randomBytes), createdAt: call.clock.now() };
   const eventKey: EventKey = { ...row, name, kinds };
   const audit = adminAudit(call, "event_key.created", `event-key:${row.id}`, { name, kinds });
@@ -34,9 +37,13 @@ async function createEventKey(call: RoutedCall) {
   return jsonAnswer(201, { ...shownKey(eventKey), key });
 }
 
+async function getEventKey({ id, store }: RoutedCall) {
+  return jsonAnswer(200, shownKey(found(await store.read(events.findEventKeyById, id), EVENT_KEY)));
+}
+
 async function deleteEventKey(call: RoutedCall) {
   const audit = adminAudit(call, "event_key.deleted", `event-key:${call.id}`);
-  if (!await call.store.write(events.deleteEventKey, call.id, audit)) throw notFound("this event key");
+  if (!await call.store.write(events.deleteEventKey, call.id, audit)) throw notFound(EVENT_KEY);
   return NO_CONTENT;
 }
 

@@ -62,7 +62,7 @@ async function currentStepOf(
 
 async function cancelExecution(call: RoutedCall) {
   const { id, store, clock } = call;
-  call.fields({}, { optional: true });
+  await call.fields({}, { optional: true });
   const isCancelled = await store.write(executions.cancelExecution, id, clock.now());
   if (!found(isCancelled, "this execution")) {
     throw refusal("already_ended", "Cannot cancel the execution: it has ended");
@@ -74,7 +74,7 @@ async function cancelExecution(call: RoutedCall) {
 
 async function rerunExecution(call: RoutedCall) {
   const { id, idempotencyKey, store, maxBodyBytes = Infinity } = call;
-  call.fields({}, { optional: true });
+  await call.fields({}, { optional: true });
   const refused = idempotencyKeyRefusal(idempotencyKey);
   if (refused !== undefined) throw refused;
   const record = await store.read(executions.findExecution, id);

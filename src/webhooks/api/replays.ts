@@ -28,7 +28,7 @@ export const REPLAY_ROUTES: RoutesOf<typeof REPLAY_OPERATIONS> = {
 const ENDPOINT = "this endpoint";
 
 async function replayEvents(call: RoutedCall) {
-  const { dryRun, since, until, events, filter } = call.fields(ENDPOINT_REPLAY);
+  const { dryRun, since, until, events, filter } = await call.fields(ENDPOINT_REPLAY);
   found(await call.store.read(findEndpoint, call.id), ENDPOINT);
   if (dryRun !== true) call.admit();
   const scope = { source: "events", endpointId: call.id, events, filter, since, until } as const;
@@ -36,7 +36,7 @@ async function replayEvents(call: RoutedCall) {
 }
 
 async function retryDeliveries(call: RoutedCall) {
-  const { dryRun, state = "failed", event, endpointId, ...range } = call.fields(DELIVERY_RETRY, {
+  const { dryRun, state = "failed", event, endpointId, ...range } = await call.fields(DELIVERY_RETRY, {
     optional: true,
   });
   if (endpointId !== undefined) found(await call.store.read(findEndpoint, endpointId), ENDPOINT);
@@ -104,7 +104,7 @@ async function countOf(
 
 async function cancelReplay(call: RoutedCall) {
   const { id, store, clock } = call;
-  call.fields({}, { optional: true });
+  await call.fields({}, { optional: true });
   const audit = adminAudit(call, "replay.cancelled", `replay:${id}`);
   const isCancelled = await store.write(replays.cancelReplay, id, { now: clock.now(), audit });
   if (!found(isCancelled, REPLAY)) throw refusal("already_ended", "Cannot cancel the replay: it has ended");

@@ -57,7 +57,7 @@ export interface RoutedCall extends AdministrationParts {
   /** As it came; empty for none. */
   readonly body: string;
   /** The values of the body; refuses other fields, and a call without a body unless it is optional. */
-  fields<F extends Fields>(fields: F, options?: { readonly optional: boolean }): Sent<F>;
+  fields<F extends Fields>(fields: F, options?: { readonly optional: boolean }): Promise<Sent<F>>;
 }
 
 /** Answers a call. Refusals are thrown as `WebhookRefusal`. */

@@ -46,7 +46,7 @@ export const TRIGGER_ROUTES: RoutesOf<typeof TRIGGER_OPERATIONS> = {
 };
 
 async function createTrigger(call: RoutedCall) {
-  const { verify, challengeToken, ...sent } = call.fields(NEW_TRIGGER);
+  const { verify, challengeToken, ...sent } = await call.fields(NEW_TRIGGER);
   const { name, workflow } = sent;
   const { shownOnce, ...credentials } = await newCredentials(call, sentVerification(verify, call));
   const challengeTokenHash = checkedChallenge(sent, challengeToken, credentials);
@@ -75,7 +75,7 @@ async function getTrigger(call: RoutedCall) {
 
 async function editTrigger(call: RoutedCall) {
   const { id, store, clock } = call;
-  const { challengeToken, ...sent } = call.fields(TRIGGER_CHANGE);
+  const { challengeToken, ...sent } = await call.fields(TRIGGER_CHANGE);
   const verify = changedVerification(sent.verify, call);
   if (verify !== undefined) await checkScheme(verify, call);
   const isChallengeSent = challengeToken !== undefined || typeof sent.challenge === "string";
@@ -162,7 +162,7 @@ async function deleteTrigger(call: RoutedCall) {
 
 async function callTrigger(call: RoutedCall) {
   const { id, store, idempotencyKey } = call;
-  const { event, headers = [] } = call.fields(TRIGGER_CALL);
+  const { event, headers = [] } = await call.fields(TRIGGER_CALL);
   const body = memberText(call.body, "data");
   const refused = idempotencyKeyRefusal(idempotencyKey);
   if (refused !== undefined) throw refused;
@@ -192,7 +192,7 @@ async function checkScheme(next: TriggerVerification, call: RoutedCall): Promise
 }
 
 async function rotate(call: RoutedCall) {
-  const { secret } = call.fields(VERIFICATION_SECRET, { optional: true });
+  const { secret } = await call.fields(VERIFICATION_SECRET, { optional: true });
   const { verify } = await triggerOf(call);
   if (verify !== undefined && schemeOf(verify).algorithm === "certificate") {
     throw invalidField("secret", `the scheme ${verify.scheme} has none: the sender has a certificate`);

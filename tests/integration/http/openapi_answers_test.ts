@@ -192,6 +192,7 @@ async function events(service: OpenApiService): Promise<void> {
   const { id, key } =
     (await service.call("createEventKey", { status: 201, body: { name: "desk", kinds: ["desk.*"] } })).body;
   await service.call("listEventKeys");
+  await service.call("getEventKey", { path: [id] });
   const post = { token: key, body: { event: "desk.done", data: {} }, headers: { "idempotency-key": "one" } };
   await service.call("postEvent", { ...post, status: 202 });
   const { headers } = await service.call("postEvent", {
@@ -215,7 +216,7 @@ async function events(service: OpenApiService): Promise<void> {
     await service.call("postEvent", { token: key, status: 403, code, body: { event, data: {} } });
   }
   await service.call("deleteEventKey", { path: [id], status: 204 });
-  await unknown(service, "deleteEventKey");
+  for (const name of ["getEventKey", "deleteEventKey"]) await unknown(service, name);
 }
 
 async function workflows(service: OpenApiService): Promise<void> {

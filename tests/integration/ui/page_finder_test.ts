@@ -17,6 +17,16 @@ pageTest("whatever has a name is found by it, links keep what was filtered, and 
     await option(bed, RECEIVER, "Endpoint");
     await find(bed, endpoint.id.slice(0, 8));
     await option(bed, RECEIVER, "Endpoint");
+    const key = await weir.api("/event-keys", { name: "desk", kinds: ["a.*"] });
+    const replay = await weir.api("/deliveries/retry", { state: "failed" });
+    await find(bed, key.id.slice(0, 8));
+    await option(bed, "desk", "Event key");
+    await find(bed, replay.id.slice(0, 8));
+    await option(bed, replay.id, "Replay");
+    await find(bed, "ech");
+    await option(bed, "echo", "Workflow");
+    await page.keyboard.press("Enter");
+    await until("the workflow", () => page.url().endsWith("#workflows/echo"));
     await find(bed, id);
     await option(bed, id, "Event");
     await page.keyboard.press("Enter");

@@ -38,6 +38,7 @@ const EVENT_KEYS_USAGE = `usage: weir event-keys COMMAND [flags]
 
   weir event-keys list         list event keys, newest first
   weir event-keys create NAME  create a key for posting events and show it once
+  weir event-keys show ID      show an event key
   weir event-keys delete ID    delete a key for posting events
 
 Every command has --help.

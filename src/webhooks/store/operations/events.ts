@@ -58,6 +58,13 @@ export function listEventKeys(options: ListOptions): Work<Page<EventKey>> {
   return listPage("eventKeys", options, RECORDS.eventKeys);
 }
 
+/** An event key by its id. */
+export function* findEventKeyById(id: string): Work<EventKey | undefined> {
+  return (yield* all("SELECT * FROM event_key WHERE id = ?", id)).map((row) =>
+    RECORDS.eventKeys.read(row)
+  )[0];
+}
+
 const FIND_KEYS = sql((d) => `SELECT * FROM event_key WHERE ${d.among("hash")}`);
 
 /** An event key by its hash. */

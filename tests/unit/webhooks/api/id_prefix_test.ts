@@ -14,6 +14,12 @@ Deno.test("identifiers: the first characters of one select its record, in paths 
   const { body: { id: eventId } } = await bed.post({ event: "order.created", data: {} });
   const [delivery] = (await bed.call("GET", "/deliveries")).body.items;
   const short = (id: string | undefined) => (id ?? "").slice(0, SHORT);
+  const { body: { id: eventKeyId } } = await bed.call("POST", "/event-keys", { name: "desk", kinds: ["*"] });
+  const replay = await bed.call("POST", "/deliveries/retry", {
+    endpointId: short(endpointId),
+    eventId: short(eventId).toUpperCase(),
+  });
+  assertEquals([replay.body["endpointId"], replay.body["eventId"]], [endpointId, eventId]);
   const paths: Readonly<Record<string, string>> = {
     [`/endpoints/${short(endpointId)}`]: endpointId,
     [`/endpoints/${short(endpointId).toUpperCase()}`]: endpointId,
@@ -22,6 +28,8 @@ Deno.test("identifiers: the first characters of one select its record, in paths 
     [`/triggers/${short(triggerId)}`]: triggerId,
     [`/events/${short(eventId)}`]: eventId,
     [`/deliveries/${short(delivery?.id)}`]: delivery?.id ?? "",
+    [`/event-keys/${short(eventKeyId)}`]: eventKeyId,
+    [`/replays/${short(replay.body.id)}`]: replay.body.id,
   };
   for (const [path, id] of Object.entries(paths)) {
     const { status, body } = await bed.call("GET", path);
@@ -53,6 +61,10 @@ Deno.test("identifiers: fewer than six characters and unknown ones select nothin
   }
   const { status, body } = await bed.call("GET", `/deliveries?endpointId=${id.slice(0, 5)}`);
   assertEquals([status, body.field], [422, "endpointId"]);
+  for (const endpointId of [id.slice(0, 5), 7, { id }]) {
+    const refused = await bed.call("POST", "/deliveries/retry", { endpointId });
+    assertEquals([refused.status, refused.body.field], [422, "endpointId"]);
+  }
 });
 
 Deno.test("identifiers: an ambiguous one is refused with its candidates, and nothing happens", async () => {
