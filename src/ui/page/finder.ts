@@ -49,8 +49,8 @@ export class Finder {
   #dialog: ReturnType<Dialogs["show"]> | undefined;
   #found: readonly Found[] = [];
   #chosen = 0;
-  #settings: readonly Fields[] | undefined;
-  #workflows: readonly Fields[] = [];
+  /** What is found by a name and is not in the snapshot. */
+  readonly #loaded = new Map<"settings" | "workflows", readonly Fields[]>();
   #round = 0;
   #cancel = () => {};
 
@@ -77,22 +77,22 @@ export class Finder {
 
   /** The settings of a service do not change while it runs. */
   async #loadSettings(): Promise<void> {
-    if (this.#settings !== undefined) return;
+    if (this.#loaded.has("settings")) return;
     // Without a token that is required there are none to find.
     const answer = await this.#parts.api.settings().catch(() => undefined);
-    if (answer === undefined) return;
-    this.#settings = recordsOf(answer, "settings");
-    this.#search();
+    if (answer !== undefined) this.#load("settings", recordsOf(answer, "settings"));
   }
 
   async #loadWorkflows(): Promise<void> {
     const { api, session } = this.#parts;
     if (session.tokenFor("administration") === undefined) return;
-    const answer = await api.administer("/workflows", { query: { limit: MAX_WORKFLOWS } }).catch(() =>
-      undefined
-    );
-    if (answer === undefined) return;
-    this.#workflows = recordsOf(answer, "items");
+    const query = { limit: MAX_WORKFLOWS };
+    const answer = await api.administer("/workflows", { query }).catch(() => undefined);
+    if (answer !== undefined) this.#load("workflows", recordsOf(answer, "items"));
+  }
+
+  #load(kind: "settings" | "workflows", records: readonly Fields[]): void {
+    this.#loaded.set(kind, records);
     this.#search();
   }
 
@@ -120,16 +120,15 @@ export class Finder {
     const rules = live().snapshot?.rules.filter(({ name }) => isMatch(name)).map(({ name }) => {
       return { kind: "Rule", text: name, open: () => go("rules", "", { filter: name }) };
     });
-    const names = this.#settings?.map((one) => textOf(one, "name")).filter((name) => isMatch(name));
+    const names = this.#loaded.get("settings")?.map((one) => textOf(one, "name")).filter((name) =>
+      isMatch(name)
+    );
     const settings = names?.map((name) => {
       return { kind: "Setting", text: name, open: () => go("settings", "", { filter: name, show: "all" }) };
     });
-    const workflows = this.#workflows.map((one) => textOf(one, "id")).filter((id) => isMatch(id)).map(
-      (id) => {
-        return { kind: "Workflow", text: id, open: () => go("workflows", id) };
-      },
-    );
-    return [views, rules ?? [], workflows, settings ?? []].flatMap((some) => some.slice(0, MAX_FOUND));
+    const ids = this.#loaded.get("workflows")?.map((one) => textOf(one, "id")).filter((id) => isMatch(id));
+    const workflows = ids?.map((id) => ({ kind: "Workflow", text: id, open: () => go("workflows", id) }));
+    return [views, rules ?? [], workflows ?? [], settings ?? []].flatMap((some) => some.slice(0, MAX_FOUND));
   }
 
   async #records(id: string): Promise<Found[]> {

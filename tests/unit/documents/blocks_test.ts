@@ -2,13 +2,32 @@
 import { assertEquals } from "#assert";
 import { parseAllDocuments } from "yaml";
 import { copyProblems, markValue, unmarkedBlocks } from "../../harness/document_marks.ts";
-import { documentPages, readPage } from "../../harness/documents.ts";
+import { documentPages, type Page, readPage } from "../../harness/documents.ts";
 
 const ROOT = new URL("../../../", import.meta.url);
+/** A loop or a pause that waits, or a program in another language, at the start of a command. */
+const WAIT = /^ *(?:.*[;&|(] *)?(?:until|while|sleep|python3? -c|node -e|perl -e|jq) /;
+/** The commands of a block by its language. */
+const COMMAND: Readonly<Record<string, RegExp>> = { sh: /^/, console: /^\$ / };
 const textOf = (path: string) => Deno.readTextFileSync(new URL(path, ROOT));
+
+/** The lines of commands with waits outside of comments, each as a line to print. */
+function shownWaits({ path, text }: Page): string[] {
+  const shown = readPage(path, text.replaceAll(/<!--.*?-->/gs, (hidden) => hidden.replaceAll(/[^\n]/g, " ")));
+  return shown.blocks.flatMap(({ line: start, language, text }) =>
+    text.split("\n").flatMap((line, index) => {
+      const isCommand = COMMAND[language]?.test(line) === true;
+      const isWait = isCommand && WAIT.test(line.replace(/^\$ /, ""));
+      return isWait ? [`${path}:${start + index + 1}: ${line}`] : [];
+    })
+  );
+}
 
 for (const page of documentPages()) {
   Deno.test(`${page.path}: every block is marked for a test`, () => assertEquals(unmarkedBlocks(page), []));
+  Deno.test(`${page.path}: readers see neither waiting loops nor programs on a command line`, () => {
+    assertEquals(shownWaits(page), []);
+  });
   Deno.test(`${page.path}: copies of files are the same as the files`, () => {
     assertEquals(copyProblems(page, textOf), []);
   });
@@ -45,6 +64,15 @@ Deno.test("a block that no test runs is found", () => {
     "docs/a.md:16: sh on=moon",
     "docs/a.md:25: toml",
     "docs/a.md:28: ",
+  ]);
+});
+
+Deno.test("a wait that readers see is found, and one in a comment is not", () => {
+  const block = "```sh\nuntil true; do sleep 1; done\n```\n";
+  const text = `<!--\n${block}-->\n\n${block}\n\`\`\`console try\n$ python3 -c 'print()'\n\`\`\`\n`;
+  assertEquals(shownWaits(readPage("docs/a.md", text)), [
+    "docs/a.md:8: until true; do sleep 1; done",
+    "docs/a.md:12: $ python3 -c 'print()'",
   ]);
 });
 
