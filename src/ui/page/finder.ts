@@ -49,7 +49,7 @@ export class Finder {
   #dialog: ReturnType<Dialogs["show"]> | undefined;
   #found: readonly Found[] = [];
   #chosen = 0;
-  /** What is found by a name and is not in the snapshot. */
+  /** Records that are found by their names and are not in the snapshot. */
   readonly #loaded = new Map<"settings" | "workflows", readonly Fields[]>();
   #round = 0;
   #cancel = () => {};
