@@ -1,5 +1,6 @@
 import type { BenchOptions } from "./options.ts";
 import { clockTicks } from "../../tests/harness/process_metrics.ts";
+import { messageProblem } from "../../tests/harness/bench_answer.ts";
 import {
   encodeRequest,
   isLasting,
@@ -7,12 +8,12 @@ import {
   RULE_NAMES,
   RULES_OF,
 } from "../../tests/harness/bench_rules.ts";
+import { hostPort } from "../../src/base/host_port.ts";
 import { framed } from "../../src/grpc/native/message_reader.ts";
-import { ANSWER_CODES } from "../../src/load/decision_tally.ts";
-import { decodeRateLimitResponse, RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
+import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
 import { summarize } from "./report.ts";
 import { type Round, type RoundSetup, runRound, runTurns } from "./round.ts";
-import { type Scenario, SCENARIOS, type TargetName } from "./scenario.ts";
+import { type Scenario, scenariosOf, type TargetName } from "./scenario.ts";
 import { type CounterStore, type Target, Targets } from "./target.ts";
 import { Client, credentials } from "@grpc/grpc-js";
 import { Buffer } from "node:buffer";
@@ -49,7 +50,7 @@ const PAIRED_SHARE = 5;
 /** Measures every load on its targets, the targets in turn; throws at the first thing that is not right. */
 export async function benchLoads(setup: LoadsSetup): Promise<LoadsOutcome> {
   const { options } = setup;
-  const scenarios = SCENARIOS.filter(({ part }) => options.parts.includes(part));
+  const scenarios = scenariosOf(options);
   const plain = scenarios.filter(({ isPaired }) => isPaired !== true);
   const outcomes = [await benchOnSameProcesses(setup, plain)];
   for (const scenario of scenarios.filter(({ isPaired }) => isPaired === true)) {
@@ -83,7 +84,7 @@ async function benchOnSameProcesses(
   const bodyFile = `${folder}/body`;
   await Deno.writeFile(bodyFile, framed(encodeRequest("one", ["k0"])));
   const setup = { folder, bodyFile, ticksPerSecond: await clockTicks(), signal };
-  const targets = new Targets({ engine: options.engine, owned, folder });
+  const targets = new Targets({ ...options, owned, folder });
   const bench = new LoadBench({ options, signal, say }, targets, setup);
   const rounds: Round[] = [];
   for (const scenario of scenarios) {
@@ -110,7 +111,8 @@ class LoadBench {
 
   async measure(scenario: Scenario): Promise<Round[]> {
     const { options } = this.#setup;
-    for (const name of scenario.targets) await this.#readyTarget(name, scenario);
+    // The last first: a peer that answers wrongly is known before any other server is started.
+    for (const name of scenario.targets.toReversed()) await this.#readyTarget(name, scenario);
     const rates = new Map<TargetName, number>();
     const rounds: Round[] = [];
     const { seconds, warmUpSeconds } = options;
@@ -200,9 +202,9 @@ class LoadBench {
     return round;
   }
 
-  /** Waits for the first good answer: a cache may still be connecting when the port is open. */
+  /** Waits for the first good answer: a cache may still be connecting when the port of a new server is open. */
   async #firstAnswer(target: Target): Promise<void> {
-    const deadline = performance.now() + READY_MS;
+    const deadline = performance.now() + (target.host === undefined ? READY_MS : 0);
     for (;;) {
       this.#setup.signal.throwIfAborted();
       try {
@@ -215,12 +217,15 @@ class LoadBench {
   }
 
   async #checkedCall(target: Target): Promise<void> {
+    const { name, host = "127.0.0.1", port, expect, areStatusesOptional } = target;
     const request = encodeRequest("one", ["k0"]);
-    const answer = await singleCall(target.port, request);
-    const isRight = target.expect === "echo"
-      ? answer.join() === request.join()
-      : ANSWER_CODES[decodeRateLimitResponse(answer).overallCode] === target.expect;
-    if (!isRight) throw new Error(`Cannot trust "${target.name}": a grpc-js client got a wrong answer`);
+    const address = hostPort({ host, port });
+    const bytes = await singleCall(address, request).catch((error: Error) => {
+      throw new Error(`Cannot call "${name}" at ${address}: ${error.message}`);
+    });
+    const expected = { code: expect, descriptors: 1, hasLimit: true, areStatusesOptional };
+    const problem = messageProblem({ bytes, start: 0, end: bytes.length }, request, expected);
+    if (problem !== undefined) throw new Error(`Cannot trust "${name}" at ${address}: ${problem}`);
     this.#count(target, "one", 1);
   }
 
@@ -245,8 +250,8 @@ function equal(what: string, found: number, answered: number): string {
 }
 
 /** One call by a real grpc-js client: the bytes of the answer, or an error for every status but OK. */
-function singleCall(port: number, message: Uint8Array): Promise<Uint8Array> {
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+function singleCall(address: string, message: Uint8Array): Promise<Uint8Array> {
+  const client = new Client(address, credentials.createInsecure());
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
   client.makeUnaryRequest(
     RATE_LIMIT_PATH,

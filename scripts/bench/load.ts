@@ -24,6 +24,10 @@ interface LoadOptions {
   readonly expect: ExpectedCode;
   /** The count that every counter is to have after its call. */
   readonly count?: number | undefined;
+  /** Every status must have the limit of the rules of the bench. */
+  readonly hasLimit?: boolean | undefined;
+  /** An answer without any status is right as well. */
+  readonly areStatusesOptional?: boolean | undefined;
   readonly path: string;
   /** Time before the measured one. */
   readonly warmUpSeconds: number;
@@ -54,13 +58,13 @@ const DEFAULTS: LoadOptions = {
 /** Makes the calls of the bench, and checks each answer. */
 export async function runBenchLoad(given: Partial<LoadOptions>): Promise<LoadResult> {
   const options = { ...DEFAULTS, ...given };
-  const { host, port, caFile, expect, batch, count, load } = options;
+  const { host, port, caFile, expect, batch, load } = options;
   const tls = caFile === undefined ? undefined : { ca: await Deno.readTextFile(caFile) };
   const { result } = await runLoad({
     ...options,
     peer: { address: { host, port }, tls },
     source: benchCalls(options),
-    checkMessage: messageCheck({ code: expect, descriptors: batch * RULES_OF[load].length, count }),
+    checkMessage: messageCheck({ ...options, code: expect, descriptors: batch * RULES_OF[load].length }),
   });
   return result;
 }

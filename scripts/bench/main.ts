@@ -37,8 +37,7 @@ const TOOLS: Readonly<Partial<Record<PartName, readonly Tool[]>>> = {
 };
 
 /** Runs the bench, prints its results, and writes them where the options say. */
-async function main(args: string[], signal: AbortSignal): Promise<void> {
-  const options = readBenchOptions(args);
+async function main(args: string[], options: BenchOptions, signal: AbortSignal): Promise<void> {
   await needTools(options);
   const setup = { options, signal, say: (line: string) => write(Deno.stderr, line) };
   const { rounds, checks } = await benchLoads(setup);
@@ -91,11 +90,14 @@ function repeated({ isQuick }: BenchOptions): { readonly repetitions: number } {
 
 async function writeResults(
   results: BenchResults,
-  { results: folder }: BenchOptions,
+  { results: folder, peers }: BenchOptions,
 ): Promise<void> {
   if (folder === undefined) return;
   await Deno.mkdir(folder, { recursive: true });
-  await Deno.writeTextFile(`${folder}/latest.json`, `${JSON.stringify(results, null, 2)}\n`);
+  const name = peers === undefined ? "latest.json" : "peers.json";
+  await Deno.writeTextFile(`${folder}/${name}`, `${JSON.stringify(results, null, 2)}\n`);
+  // The documents show the picture and `latest.json`, which are of Weir alone.
+  if (peers !== undefined) return;
   const picture = throughputSvg(results.summaries);
   if (picture !== undefined) await Deno.writeTextFile(`${folder}/throughput.svg`, picture);
 }
@@ -118,11 +120,14 @@ if (import.meta.main) {
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     Deno.addSignalListener(signal, () => stop.abort(new Error(`Cannot finish bench: ${signal}`)));
   }
+  let code = 2;
   try {
-    await main(Deno.args, stop.signal);
-    Deno.exit(0);
+    const options = readBenchOptions(Deno.args);
+    code = 1;
+    await main(Deno.args, options, stop.signal);
+    code = 0;
   } catch (error) {
     write(Deno.stderr, error instanceof Error ? error.message : String(error));
-    Deno.exit(1);
   }
+  Deno.exit(code);
 }

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { type Peer, readPeers } from "./peers.ts";
 
 /** The parts of a run. */
 export const PARTS = [
@@ -28,6 +29,9 @@ export const PARTS = [
 /** The name of a part. */
 export type PartName = typeof PARTS[number];
 
+/** The parts that a comparison with peers has: every load of them is one on the echo server and on Weir. */
+const PEER_PARTS = ["keys", "shapes"] as const satisfies readonly PartName[];
+
 /** The engines of Weir's gRPC port. */
 const ENGINES = ["native", "grpc-js"] as const;
 /** The name of an engine. */
@@ -37,13 +41,15 @@ export type EngineName = typeof ENGINES[number];
 export interface BenchOptions {
   readonly engine: EngineName;
   readonly parts: readonly PartName[];
+  /** Other services that get the loads as well; absent in a run of Weir alone. */
+  readonly peers?: readonly Peer[] | undefined;
   readonly rounds: number;
   /** Measured time of one load on one target, and the time before it. */
   readonly seconds: number;
   readonly warmUpSeconds: number;
   /** One short round, to see that everything works. */
   readonly isQuick: boolean;
-  /** Folder that `latest.json` and `throughput.svg` are written to; absent when they are not. */
+  /** Folder that the results are written to; absent when they are not. */
   readonly results?: string | undefined;
 }
 
@@ -56,21 +62,27 @@ export function readBenchOptions(args: string[]): BenchOptions {
     args,
     options: {
       engine: { type: "string", default: "native" },
-      only: { type: "string", default: PARTS.join(",") },
+      only: { type: "string" },
       rounds: { type: "string" },
       seconds: { type: "string" },
       quick: { type: "boolean", default: false },
       results: { type: "string" },
+      peers: { type: "boolean", default: false },
+      original: { type: "string" },
+      peer: { type: "string", multiple: true, default: [] },
     },
   });
   const { quick: isQuick, rounds, seconds } = values;
   const defaults = isQuick ? QUICK : WHOLE;
-  const parts = someOf("only", values.only, PARTS);
+  const peers = readPeers(values);
+  const choices = peers === undefined ? PARTS : PEER_PARTS;
+  const parts = values.only === undefined ? choices : someOf("only", values.only, choices);
   const isWhole = parts.length === PARTS.length && !isQuick;
   const ownFolder = new URL("results/", import.meta.url).pathname;
   return {
     engine: oneOf("engine", values.engine, ENGINES),
     parts,
+    peers,
     rounds: rounds === undefined ? defaults.rounds : positiveInteger("rounds", rounds),
     seconds: seconds === undefined ? defaults.seconds : positive("seconds", seconds),
     warmUpSeconds: defaults.warmUpSeconds,

@@ -90,9 +90,9 @@ export function summaryTable(summaries: readonly Summary[]): string {
       `${wholeNumber(slowest)} to ${wholeNumber(fastest)}`,
       median.p50Ms.toFixed(2),
       median.p99Ms.toFixed(2),
-      target === "bare" ? "" : median.cpuSecondsPer100k.toFixed(2),
+      median.cpuSecondsPer100k === 0 ? "-" : median.cpuSecondsPer100k.toFixed(2),
       toEcho === undefined ? "" : toEcho.callsPerSecond.toFixed(2),
-      toEcho === undefined || target === "bare" ? "" : toEcho.cpuSecondsPer100k.toFixed(3),
+      toEcho === undefined ? "" : toEcho.cpuSecondsPer100k === 0 ? "-" : toEcho.cpuSecondsPer100k.toFixed(3),
     ]),
   );
 }

@@ -10,7 +10,7 @@ import type { RuleCounts, Target } from "./target.ts";
 export interface Round extends LoadTimes {
   readonly scenario: string;
   readonly target: TargetName;
-  /** CPU seconds of the server process for 100,000 calls; 0 where there is no server of ours. */
+  /** CPU seconds of the server process for 100,000 calls; 0 where the process is not known. */
   readonly cpuSecondsPer100k: number;
   /** Share of one core that the generator used; 0 for h2load, which does not report it. */
   readonly generatorBusy: number;
@@ -101,8 +101,11 @@ async function watchTarget(
   };
 }
 
-async function cpuOf({ pid }: Target, ticksPerSecond: number): Promise<number> {
-  return pid === undefined ? 0 : await cpuSeconds(pid, ticksPerSecond);
+async function cpuOf({ name, pid }: Target, ticksPerSecond: number): Promise<number> {
+  if (pid === undefined) return 0;
+  return await cpuSeconds(pid, ticksPerSecond).catch(() => {
+    throw new Error(`Cannot measure the CPU of "${name}": no process has the PID ${pid}`);
+  });
 }
 
 /** Throws unless every hit was counted and decided exactly once. */
@@ -137,11 +140,13 @@ async function runH2(target: Target, scenario: Scenario, options: RoundSetup & A
 async function runOwn(target: Target, scenario: Scenario, options: RoundSetup & Amount): Promise<Times> {
   const script = target.name === "bare" ? "paced_kv.ts" : "load.ts";
   const { connections, inFlight, keys, load, batch, perSecond } = scenario;
-  const { port, expect, caFile } = target;
+  const { host, port, expect, caFile, areStatusesOptional } = target;
   const { seconds, warmUpSeconds, signal } = options;
   const calls = { connections, inFlight, keys, load, batch, perSecond };
   const what = `${scenario.name} on ${target.name}`;
-  return await runGenerator(script, { ...calls, port, expect, caFile, seconds, warmUpSeconds }, {
+  const peer = { host, port, caFile };
+  const check = { expect, hasLimit: true, areStatusesOptional };
+  return await runGenerator(script, { ...calls, ...peer, ...check, seconds, warmUpSeconds }, {
     what,
     signal,
   });

@@ -1,4 +1,5 @@
-import type { PartName } from "./options.ts";
+import type { BenchOptions, PartName } from "./options.ts";
+import type { PeerName } from "./peers.ts";
 import type { LoadName } from "../../tests/harness/bench_rules.ts";
 
 /** Servers under measurement; the README of this folder describes them. */
@@ -22,7 +23,7 @@ const TARGETS = [
   "memory-events",
 ] as const;
 /** The name of a target. */
-export type TargetName = typeof TARGETS[number];
+export type TargetName = typeof TARGETS[number] | PeerName;
 
 /** One load, and the targets that get it in turn. */
 export interface Scenario {
@@ -115,3 +116,11 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: "8x32 every feature", part: "features", targets: ["echo", "features"], ...MANY_KEYS },
   { name: "8x32 TLS", part: "tls", targets: ["echo-tls", "memory-tls"], ...MANY_KEYS },
 ];
+
+/** The loads of a run; those of a comparison with peers are on the peers too. */
+export function scenariosOf({ parts, peers }: Pick<BenchOptions, "parts" | "peers">): Scenario[] {
+  const scenarios = SCENARIOS.filter(({ part }) => parts.includes(part));
+  if (peers === undefined) return scenarios;
+  const names = peers.map(({ name }) => name);
+  return scenarios.map((scenario) => ({ ...scenario, targets: [...scenario.targets, ...names] }));
+}

@@ -13,6 +13,7 @@ import { sumInMemcached, sumInRedis } from "./counter_sums.ts";
 import { featureSettings } from "./feature_settings.ts";
 import type { EngineName } from "./options.ts";
 import { type RuleName, RULES, RULES_WITH_EVENTS } from "../../tests/harness/bench_rules.ts";
+import { type Peer, type PeerName, startOriginal } from "./peers.ts";
 import type { TargetName } from "./scenario.ts";
 import { startEventReceiver, storeSettings, subscribeToLimits } from "./event_settings.ts";
 import { startPushReceiver, startScraper, startSpanReceiver } from "./stats_receivers.ts";
@@ -46,9 +47,13 @@ export interface Target {
   readonly name: TargetName;
   /** The process whose CPU is counted; absent where it is the generator itself. */
   readonly pid?: number;
+  /** Its address if it runs already, perhaps on another machine; absent for the servers of the bench. */
+  readonly host?: string;
   /** Port of its gRPC listener; of redis-server for the bare round trips. */
   readonly port: number;
   readonly expect: ExpectedCode;
+  /** An answer without any status is right as well. */
+  readonly areStatusesOptional?: true;
   /** Its counts so far; absent where nothing is counted. */
   readonly counts?: (rules: readonly RuleName[]) => Promise<RuleCounts>;
   /** The store of its lasting counters; several targets may share it. */
@@ -60,6 +65,7 @@ export interface Target {
 /** Starts targets when they are first asked for, each once; what they need is ended by `owned`. */
 export class Targets {
   readonly #engine: EngineName;
+  readonly #peers: readonly Peer[];
   readonly #owned: AsyncDisposableStack;
   readonly #folder: string;
   readonly #started = new Map<TargetName, Promise<Target>>();
@@ -68,11 +74,13 @@ export class Targets {
 
   constructor(options: {
     readonly engine: EngineName;
+    readonly peers?: readonly Peer[] | undefined;
     readonly owned: AsyncDisposableStack;
     /** For files; it exists. */
     readonly folder: string;
   }) {
     this.#engine = options.engine;
+    this.#peers = options.peers ?? [];
     this.#owned = options.owned;
     this.#folder = options.folder;
   }
@@ -150,7 +158,18 @@ export class Targets {
         return await this.#startWithStore(name, RULES);
       case "memory-events":
         return await this.#startWithStore(name, RULES_WITH_EVENTS);
+      default:
+        return await this.#peer(name);
     }
+  }
+
+  async #peer(name: PeerName): Promise<Target> {
+    const peer = this.#peers.find((given) => given.name === name);
+    if (peer === undefined) throw new Error(`Cannot measure ${name}: it was not given`);
+    if (peer.name !== "original") return { ...peer, expect: "OK", areStatusesOptional: true };
+    const { port } = this.#owned.use(await startRedis({ isSilent: true }));
+    const server = await startOriginal(peer, port, this.#owned);
+    return { name, ...server, expect: "OK", store: { name, sum: () => sumInRedis(port) } };
   }
 
   #startObserved(name: TargetName, settings: Record<string, string>): Promise<Target> {

@@ -50,6 +50,7 @@ const LEAVES_TIMERS: readonly string[] = [
 const LONG: readonly string[] = [
   "tests/contract/webhook_store_test.ts",
   "tests/integration/bench/bench_loads_test.ts",
+  "tests/integration/bench/peers_test.ts",
   "tests/integration/documents/shell_examples_test.ts",
   "tests/integration/http/openapi_agreement_test.ts",
   "tests/integration/program/algorithms_fleet_test.ts",

@@ -88,7 +88,8 @@ function entriesOf(folder: string, name: RegExp): string[] {
   }
 }
 
-function isExecutable(path: string): boolean {
+/** Returns whether this file can be started. */
+export function isExecutable(path: string): boolean {
   try {
     const stat = Deno.statSync(path);
     return stat.isFile && ((stat.mode ?? 0) & 0o111) !== 0;

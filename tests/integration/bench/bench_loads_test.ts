@@ -19,11 +19,11 @@ Deno.test({
       "round 1: 8x32 hot key on echo: n calls/s, p99 n ms, generator n",
       "round 1: 8x32 hot key on memory: n calls/s, p99 n ms, generator n",
       "round 1: 8x32 hot key on redis: n calls/s, p99 n ms, generator n",
-      "echo: a call by grpc-js has status OK and the right answer",
-      "memory: a call by grpc-js has status OK and the right answer",
-      "memory: hits that /stats says were decided = n = hits answered",
       "redis: a call by grpc-js has status OK and the right answer",
       "redis: hits that /stats says were decided = n = hits answered",
+      "memory: a call by grpc-js has status OK and the right answer",
+      "memory: hits that /stats says were decided = n = hits answered",
+      "echo: a call by grpc-js has status OK and the right answer",
       "redis: sum of all counters = n = hits answered",
     ]);
     const metrics = rounds.map((

@@ -8,9 +8,14 @@ Deno.test("messageProblem: an answer is good only when every part of it is", () 
     overallCode: number,
     codes: readonly number[],
     limitRemaining = LIMIT - 1,
+    requestsPerUnit = LIMIT,
   ) => (encodeRateLimitResponse({
     overallCode,
-    statuses: codes.map((code) => ({ code, limitRemaining })),
+    statuses: codes.map((code) => ({
+      code,
+      ...(requestsPerUnit === 0 ? {} : { currentLimit: { requestsPerUnit, unit: 7, name: "" } }),
+      limitRemaining,
+    })),
     responseHeadersToAdd: [],
   }));
   const ok: Expectation = { code: "OK", descriptors: 2 };
@@ -27,7 +32,25 @@ Deno.test("messageProblem: an answer is good only when every part of it is", () 
       "cut off",
       answer(1, [1, 1]).slice(0, -1),
       ok,
-      'Cannot read field 2 of "RateLimitResponse": length 8 goes beyond the 7 bytes left',
+      'Cannot read field 2 of "RateLimitResponse": length 18 goes beyond the 17 bytes left',
+    ],
+    ["the limit", answer(1, [1, 1]), { ...ok, hasLimit: true }, undefined],
+    ["another limit", answer(1, [1, 1], 1, 5), { ...ok, hasLimit: true }, `limit 5 instead of ${LIMIT}`],
+    ["another limit, any expected", answer(1, [1, 1], 1, 5), ok, undefined],
+    ["no limit", answer(1, [1, 1], 1, 0), { ...ok, hasLimit: true }, `limit missing instead of ${LIMIT}`],
+    ["no statuses", answer(1, []), ok, "0 statuses instead of 2"],
+    ["no statuses, optional", answer(1, []), { ...ok, areStatusesOptional: true, hasLimit: true }, undefined],
+    [
+      "no statuses, optional, over limit",
+      answer(2, []),
+      { ...ok, areStatusesOptional: true },
+      "overall code OVER_LIMIT instead of OK",
+    ],
+    [
+      "a status too few, optional",
+      answer(1, [1]),
+      { ...ok, areStatusesOptional: true },
+      "1 statuses instead of 2",
     ],
     ["an echo", Uint8Array.of(1, 2), { ...ok, code: "echo" }, undefined],
     ["no echo", Uint8Array.of(1, 3), { ...ok, code: "echo" }, "the answer is not the request"],

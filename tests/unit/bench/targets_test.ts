@@ -127,6 +127,7 @@ Deno.test("readBenchOptions: only a whole run writes results by itself", () => {
   assertEquals(readBenchOptions([]), {
     engine: "native",
     parts: [...PARTS],
+    peers: undefined,
     rounds: 3,
     seconds: 1,
     warmUpSeconds: 0.3,
@@ -136,6 +137,7 @@ Deno.test("readBenchOptions: only a whole run writes results by itself", () => {
   assertEquals(readBenchOptions(["--quick", "--engine", "grpc-js", "--only", "tls,keys", "--rounds", "2"]), {
     engine: "grpc-js",
     parts: ["keys", "tls"],
+    peers: undefined,
     rounds: 2,
     seconds: 0.5,
     warmUpSeconds: 0.3,
