@@ -11,6 +11,8 @@ import { quotaEnvoysResults } from "./bench/quota_envoys.ts";
 import { quotasPart } from "./docs/quotas_part.ts";
 import { quotasSvg } from "./docs/quotas_svg.ts";
 import { RESOURCE_TABLES } from "./docs/resource_tables.ts";
+import { scaleResults } from "./bench/scale.ts";
+import { scalePage } from "./docs/scale_page.ts";
 import { settingsPage } from "./docs/settings_page.ts";
 
 /** Every page, or part of one, that is generated; entries of one page are applied in order. */
@@ -22,6 +24,7 @@ export const PAGES: readonly GeneratedPage[] = [
   wholePage("docs/quotas.svg", async () => quotasSvg((await quotaEnvoysResults()).run)),
   pagePart("docs/quotas.md", "measured", async () => quotasPart(await quotaEnvoysResults())),
   pagePart("README.md", "speed", async () => speedPart(await latestResults())),
+  wholePage("docs/scale.md", async () => scalePage(await latestResults(), await scaleResults())),
   wholePage("docs/settings.md", settingsPage),
   pagePart("docs/observability.md", "metrics", metricsPart),
   { path: "config/deploy/helm/values.schema.json", render: chartSchema },

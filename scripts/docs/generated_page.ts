@@ -43,6 +43,11 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
     .join("\n");
 }
 
+/** A paragraph in lines of the length of a page. */
+export function wrapped(text: string): string {
+  return text.replaceAll(/(.{1,108})(?: |$)/g, "$1\n").trimEnd();
+}
+
 /** Writes the pages whose text has changed, and returns their paths; with `isCheck` it only returns them. */
 export async function generatePages(
   pages: readonly GeneratedPage[],

@@ -2,7 +2,7 @@ import { wholeNumber } from "../../tests/harness/markdown_table.ts";
 import type { BenchResults } from "../bench/measurements.ts";
 import type { Summary } from "../bench/report.ts";
 import { targetRows } from "../bench/target_rows.ts";
-import { table } from "./generated_page.ts";
+import { table, wrapped } from "./generated_page.ts";
 import { COUNTERS_TEXT, METHOD_TEXT, PERFORMANCE_HEAD } from "./performance_texts.ts";
 
 const LATEST = new URL("../bench/results/latest.json", import.meta.url);
@@ -229,10 +229,6 @@ function summaryOf(summaries: readonly Summary[], scenario: string, target: stri
 function measured<T>(value: T | undefined, what: string): T {
   if (value !== undefined) return value;
   throw new Error(`Cannot write performance.md: ${what} is missing in ${LATEST.pathname}`);
-}
-
-function wrapped(text: string): string {
-  return text.replaceAll(/(.{1,108})(?: |$)/g, "$1\n").trimEnd();
 }
 
 function ms(value: number): string {
