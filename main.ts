@@ -264,7 +264,7 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
   if (command === "serve" && rest.length === 0 && isNamed) {
     return await runService(environment, options.onReady ?? (() => {}));
   }
-  if (["version", "-v", "-version", "--version"].includes(command)) {
+  if (rest.length === 0 && ["version", "-v", "-version", "--version"].includes(command)) {
     standardOutput.stdout(versionText(version));
     return 0;
   }

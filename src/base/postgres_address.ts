@@ -224,6 +224,6 @@ function decoded(text: string, part: string): string {
   return value;
 }
 
-function wrong(state: string): Error {
-  return new Error(`Cannot use the address of PostgreSQL: ${state}`);
+function wrong(state: string): RangeError {
+  return new RangeError(`Cannot use the address of PostgreSQL: ${state}`);
 }

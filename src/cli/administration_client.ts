@@ -117,7 +117,7 @@ export async function callAdministration(
   call: AdministrationCall,
 ): Promise<AdministrationAnswer> {
   // Loaded here, so that the service starts without it.
-  const { send } = await import("../rest/mod.ts");
+  const { RestError, send } = await import("../rest/mod.ts");
   const { url, token, timeoutMs } = target;
   const request = {
     method: call.method,
@@ -133,7 +133,9 @@ export async function callAdministration(
     maxResponseBytes: MAX_ANSWER_BYTES,
   } as const;
   const response = await send(request, options).catch((error: unknown) => {
-    throw new CommandError(plainText(errorText(error)), { cause: error });
+    // A header that cannot be sent is a flag.
+    const isUsage = error instanceof RestError && error.code === "invalid_header";
+    throw new CommandError(plainText(errorText(error)), { cause: error, isUsage });
   });
   const { statusCode, body } = response;
   const record = objectOf(body);

@@ -1,5 +1,5 @@
 import { type Problem, problemsInOrder } from "../base/problem.ts";
-import type { GivenFlags, Output, RunnableCommand } from "./command.ts";
+import { errorsExitCode, type GivenFlags, type Output, type RunnableCommand } from "./command.ts";
 import { OUTPUT_FLAGS, printerOf, type ValuePrinter } from "./output_format.ts";
 import { MERGE_FLAG, openRuleFolder, problemLine, ruleFolder } from "./rule_folder.ts";
 
@@ -31,7 +31,7 @@ export const CHECK_COMMAND: RunnableCommand = {
         ? []
         : [{ field: "domains", count: rules.domainCount, one: "domain", many: "domains" }],
     ];
-    return reportProblems(problems, { folder, found, ...report }, output);
+    return await reportProblems(problems, { folder, found, ...report }, output);
   },
 };
 
@@ -59,15 +59,15 @@ export function reportOf(flags: GivenFlags, output: Output): Pick<CheckedFiles, 
 }
 
 /** Prints the problems in the order of the files and a line with the result; returns the exit code. */
-export function reportProblems(
+export async function reportProblems(
   problems: readonly Problem[],
   { folder, found, isStrict, printer }: CheckedFiles,
   output: Output,
-): number {
+): Promise<number> {
   const errors = problems.filter(({ severity }) => severity === "error").length;
   const warnings = problems.length - errors;
   const isGood = errors === 0 && (warnings === 0 || !isStrict);
-  const exitCode = isGood ? 0 : 1;
+  const exitCode = isGood ? 0 : await errorsExitCode(folder);
   const inOrder = problemsInOrder(problems);
   if (printer !== undefined) {
     const counted = Object.fromEntries(found.map(({ field, count }) => [field, count]));

@@ -88,8 +88,7 @@ const UNLIMITED = 4_294_967_295;
 
 async function run({ flags }: GivenCommand, { output }: CommandOptions): Promise<number> {
   const printer = printerOf(flags, output);
-  const domain = flags.text("domain");
-  if (domain === undefined) throw new FlagError('Cannot run "client": --domain is missing');
+  const domain = flags.required("domain", "client");
   const descriptors = flags.descriptors();
   if (descriptors.length === 0) throw new FlagError('Cannot run "client": --descriptors is missing');
   const hitsAddend = flags.value("hits-addend", integer({ min: 0, max: UNLIMITED })) ?? 1;
@@ -232,8 +231,16 @@ function connectProblem(reason: string): string {
 /** The content of the files, in PEM. */
 type TlsTexts = Readonly<Record<keyof TlsFiles, string | undefined>>;
 
-/** Reads and checks the files. */
-export async function readTlsFiles({ ca, cert, key }: TlsFiles): Promise<TlsTexts> {
+/** Reads and checks the files; throws a `CommandError` for one that cannot be used. */
+export async function readTlsFiles(files: TlsFiles): Promise<TlsTexts> {
+  try {
+    return await tlsTextsOf(files);
+  } catch (error) {
+    throw new CommandError(errorText(error), { cause: error, isUsage: true });
+  }
+}
+
+async function tlsTextsOf({ ca, cert, key }: TlsFiles): Promise<TlsTexts> {
   const authorities = ca === undefined ? undefined : await readAuthorities("--ca", ca);
   const pair = cert === undefined || key === undefined
     ? undefined

@@ -44,7 +44,7 @@ export interface CommandOptions {
 /** A failure of a command; the message is one line for people and holds no secret. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
-  /** The command line is wrong: exit code 2 instead of 1. */
+  /** The command line, or what it names, is wrong: exit code 2 instead of 1. */
   readonly isUsage: boolean;
 
   constructor(message: string, options: ErrorOptions & { readonly isUsage?: boolean } = {}) {
@@ -76,14 +76,14 @@ export async function readBytes(
     return await collected(file.readable, path);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw new CommandError(`Cannot read "${path}": ${errorText(error)}`, { cause: error });
+    throw new CommandError(`Cannot read "${path}": ${errorText(error)}`, { cause: error, isUsage: true });
   }
 }
 
 /** The text of a file, or of standard input for `-`. */
 export async function readText(path: string, options: Pick<CommandOptions, "stdin">): Promise<string> {
   const { text } = strictText(await readBytes(path, options), "utf-8");
-  if (text === undefined) throw new CommandError(`Cannot read "${path}": not UTF-8`);
+  if (text === undefined) throw new CommandError(`Cannot read "${path}": not UTF-8`, { isUsage: true });
   return text;
 }
 
@@ -94,8 +94,14 @@ export async function readLines(path: string, options: Pick<CommandOptions, "std
 
 async function collected(stream: ReadableStream<Uint8Array>, name: string): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = await collectBytes(stream, MAX_BYTES);
-  if (bytes === undefined) throw new CommandError(`Cannot read "${name}": longer than ${MAX_BYTES} bytes`);
-  return bytes;
+  if (bytes !== undefined) return bytes;
+  throw new CommandError(`Cannot read "${name}": longer than ${MAX_BYTES} bytes`, { isUsage: true });
+}
+
+/** The exit code where the files of a folder have errors: 1, or 2 where there is no such folder. */
+export async function errorsExitCode(folder: string): Promise<1 | 2> {
+  const info = await Deno.stat(folder).catch(() => undefined);
+  return info?.isDirectory === true ? 1 : 2;
 }
 
 /** A value of `--output`. */

@@ -11,7 +11,13 @@ import type { LimitAmount } from "../ratelimit/decision/limit_amount.ts";
 import { PLAIN_POLICY } from "../ratelimit/decision/policy.ts";
 import { validateRequest } from "../ratelimit/decision/validate.ts";
 import { quotasRefused } from "../settings/rule_support.ts";
-import type { CommandOptions, GivenCommand, GivenFlags, RunnableCommand } from "./command.ts";
+import {
+  type CommandOptions,
+  errorsExitCode,
+  type GivenCommand,
+  type GivenFlags,
+  type RunnableCommand,
+} from "./command.ts";
 import { bucketsOf, printBuckets } from "./explain_buckets.ts";
 import { FlagError } from "./flags.ts";
 import { OUTPUT_FLAGS, printerOf } from "./output_format.ts";
@@ -59,7 +65,7 @@ async function run({ flags }: GivenCommand, { output, clock, environment }: Comm
     throw new FlagError("Cannot use --bucket with --descriptors");
   }
   const rules = await readRuleFolder(ruleFolder(folder, flags, environment), output);
-  if (rules === undefined) return 1;
+  if (rules === undefined) return await errorsExitCode(folder);
   if (request === undefined) {
     const { SHADOW_MODE: shadowMode } = settingsFor(environment, ["SHADOW_MODE"]);
     const refused = quotasRefused(backendOf(environment));

@@ -44,6 +44,10 @@ export function unknownText(words: readonly string[], table: DocumentedCommands)
     const nearest = nearestName(second.toUpperCase(), settingEntries().map(([name]) => name));
     return `Unknown setting "${second}"${advice(nearest)}\nRun "weir help settings" to list all settings`;
   }
+  // Nothing follows it.
+  if (first === "version") {
+    return `Cannot run "version": expected "weir version"\nRun "weir help" to list all commands`;
+  }
   const names = [...table.lone.map(({ words }) => words), ...table.groups.map(({ name }) => name)];
   const nearest = nearestName(first, names);
   return `Unknown command "${first}"${advice(nearest)}\nRun "weir help" to list all commands`;

@@ -12,8 +12,8 @@ import type { Rules } from "../ratelimit/rules/rules.ts";
 import { readAliases } from "../settings/aliases.ts";
 import { parseBoolean } from "../settings/parsers.ts";
 import { parseBackendType } from "../settings/cache_table.ts";
-import { type Environment, readSettings, type Settings } from "../settings/read_settings.ts";
-import type { CommandFlag, GivenFlags, Output } from "./command.ts";
+import { type Environment, readSettings, type Settings, SettingsError } from "../settings/read_settings.ts";
+import { CommandError, type CommandFlag, type GivenFlags, type Output } from "./command.ts";
 
 /** `--merge`. */
 export const MERGE_FLAG: CommandFlag = {
@@ -82,8 +82,13 @@ function isTrue(text = ""): boolean {
 /** Only these settings of the environment; others may be those of another machine. */
 export function settingsFor(environment: Environment, names: readonly string[]): Settings {
   const read = Object.fromEntries(names.map((name) => [name, environment[name]]));
-  // The embedded cache requires no address.
-  return readSettings({ ...read, BACKEND_TYPE: "memory" }).settings;
+  try {
+    // The embedded cache requires no address.
+    return readSettings({ ...read, BACKEND_TYPE: "memory" }).settings;
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    throw new CommandError(error.message, { cause: error, isUsage: true });
+  }
 }
 
 /** The content of a folder. */

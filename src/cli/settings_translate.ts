@@ -49,7 +49,9 @@ async function fileEnvironment(
     const [, name, value = ""] = LINE.exec(line) ?? [];
     // The line is not shown: it may hold a secret.
     if (name === undefined) {
-      throw new CommandError(`Cannot read "${path}": variable ${index + 1} is no NAME=VALUE`);
+      throw new CommandError(`Cannot read "${path}": variable ${index + 1} is no NAME=VALUE`, {
+        isUsage: true,
+      });
     }
     return [name, unquoted(value.trim())];
   }));

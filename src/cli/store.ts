@@ -97,9 +97,9 @@ async function backup(
   const printer = printerOf(flags, options.output);
   const path = storeOf(flags, "store", options);
   if (isPostgresAddress(path)) {
-    throw new CommandError(
-      "Cannot copy a store in PostgreSQL: use pg_dump or other means of PostgreSQL",
-    );
+    throw new CommandError("Cannot copy a store in PostgreSQL: use pg_dump or other means of PostgreSQL", {
+      isUsage: true,
+    });
   }
   const { backupStore } = await import("../webhooks/store/maintenance/backup.ts");
   using progress = new Progress("copying", options);
@@ -241,7 +241,9 @@ async function reported<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (error) {
     if (error instanceof FlagError) throw error;
-    throw new CommandError(errorText(error), { cause: error });
+    // The store, the key file or the copy that the command names cannot be one.
+    const isUsage = error instanceof RangeError || error instanceof Deno.errors.NotFound;
+    throw new CommandError(errorText(error), { cause: error, isUsage });
   }
 }
 

@@ -81,13 +81,13 @@ async function verifyInput({ flags }: GivenCommand, options: CommandOptions): Pr
 
 /** Reads the secrets and the tolerance of the flags. */
 export async function checkingOf(flags: GivenFlags, options: CommandOptions): Promise<Checking> {
-  const files = await Promise.all(
-    flags.texts("secret-file").map((path) => {
-      if (path !== STANDARD_INPUT) return readLines(path, options);
+  const secrets = flags.texts("secret").filter((secret) => secret !== "");
+  for (const path of flags.texts("secret-file")) {
+    if (path === STANDARD_INPUT) {
       throw new FlagError("Invalid --secret-file: expected a file, not standard input");
-    }),
-  );
-  const secrets = [...flags.texts("secret"), ...files.flat()].filter((secret) => secret !== "");
+    }
+    secrets.push(...await readLines(path, options));
+  }
   const toleranceMs = flags.value("tolerance", duration());
   return { secrets, toleranceSeconds: toleranceMs === undefined ? undefined : toleranceMs / 1_000 };
 }

@@ -28,7 +28,7 @@ export const WORKFLOWS_CHECK_COMMAND: RunnableCommand = {
       { field: "files", count: files, one: "file", many: "files" },
       { field: "workflows", count: workflows, one: "valid workflow", many: "valid workflows" },
     ];
-    return reportProblems(problems, { folder, found, ...report }, output);
+    return await reportProblems(problems, { folder, found, ...report }, output);
   },
 };
 

@@ -37,10 +37,12 @@ export async function chosenKeyFile(
   }
   // A new key would open nothing that the other one has sealed.
   if (other !== undefined) {
-    throw new Error(`Cannot use the key file "${named}": it is missing; move "${ofStore}" there`);
+    throw new Deno.errors.NotFound(
+      `Cannot use the key file "${named}": it is missing; move "${ofStore}" there`,
+    );
   }
   if (ofStore !== undefined) return named;
-  throw new Error(
+  throw new Deno.errors.NotFound(
     `Cannot use the key file "${named}": it is missing, and the store is shared; create it once`,
   );
 }

@@ -127,7 +127,7 @@ const WRONG: Readonly<Record<string, readonly [given: string, code: number, line
   "an empty file": ["--token-file /dev/null", 2, 'Invalid token of "/dev/null": it is empty'],
   "a file that is not there": [
     "--token-file /no/such/file",
-    1,
+    2,
     "Cannot read \"/no/such/file\": No such file or directory (os error 2): open '/no/such/file'",
   ],
   "a timeout of nothing": [

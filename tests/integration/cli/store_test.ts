@@ -73,7 +73,7 @@ Deno.test({
       assertMatch(checked.stdout, /: intact, [1-9]\d* bytes, schema version [1-9]\d*\n$/);
       const refused = await ran(`store backup ${folder}/no.db`, { environment });
       assertEquals([refused.code, refused.stdout, refused.stderr], [
-        1,
+        2,
         "",
         "Cannot copy a store in PostgreSQL: use pg_dump or other means of PostgreSQL\n",
       ]);
@@ -152,13 +152,15 @@ const WRONG: Readonly<Record<string, string>> = {
   "store check --store postgres://u:secret@h:x/d":
     "Cannot use the address of PostgreSQL: expected a port from 1 to 65535 " +
     "(write a / or ? in a password as %2F or %3F)",
+  "store backup /tmp/never --store postgres://u@h/d":
+    "Cannot copy a store in PostgreSQL: use pg_dump or other means of PostgreSQL",
   "store check --store /no/such.db": 'Cannot open the store "/no/such.db": there is no such file',
   "store backup /tmp/never --store /no/such.db": 'Cannot open the store "/no/such.db": there is no such file',
 };
 
 for (const [line, expected] of Object.entries(WRONG)) {
   Deno.test(`weir ${line}: says what is wrong`, async () => {
-    assertEquals(await ran(line), { code: 1, stdout: "", stderr: `${expected}\n` });
+    assertEquals(await ran(line), { code: 2, stdout: "", stderr: `${expected}\n` });
   });
 }
 
@@ -203,7 +205,7 @@ const WRONG_REKEYS: Readonly<
   ],
   "with a store that is missing": [
     { WEBHOOK_STORE: "DIR/none.db", WEBHOOK_ENCRYPTION_KEY: KEY },
-    1,
+    2,
     'Cannot open the store "DIR/none.db": there is no such file',
   ],
 };

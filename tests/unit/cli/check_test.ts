@@ -146,13 +146,6 @@ const CASES: Readonly<Record<string, Case>> = {
     stderr: "DIR: warning: there are no rule files here, so nothing is limited; " +
       "put files *.yaml or *.yml into this folder\n",
   },
-  "no such folder": {
-    line: "DIR/none",
-    files: {},
-    verdict: "invalid: 0 files with rules, 1 error, 0 warnings",
-    stderr: "DIR/none: Cannot read the folder of rule files: it does not exist; " +
-      "expected the folder of the rule files\n",
-  },
   "a domain twice, merging by the environment": {
     files: TWICE,
     environment: { MERGE_DOMAIN_CONFIG: "true", KV_URL: "a wrong setting that does not matter here" },
@@ -202,6 +195,15 @@ const CASES: Readonly<Record<string, Case>> = {
       "share_threshold requires a value with '*', 'regex' or 'in', but found 'plain'\n",
   },
 };
+
+Deno.test("weir check: a folder that does not exist is wrong usage", async () => {
+  assertEquals(await ranOver({}, "check DIR/none"), {
+    code: 2,
+    stdout: "DIR/none: invalid: 0 files with rules, 1 error, 0 warnings\n",
+    stderr: "DIR/none: Cannot read the folder of rule files: it does not exist; " +
+      "expected the folder of the rule files\n",
+  });
+});
 
 Deno.test("weir check: every one of many problems is reported", async () => {
   const { code, stderr } = await ranOver({

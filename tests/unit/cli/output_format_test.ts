@@ -47,9 +47,9 @@ Deno.test("--output: the result of a check", async () => {
   assertEquals(table, `${CONFIG}/workflows: valid: 1 file, 1 valid workflow, 0 errors, 0 warnings\n`);
 });
 
-Deno.test("--output: problems are part of the result, and the exit code stays", async () => {
+Deno.test("--output: problems are part of the result, and the exit code of a missing folder stays", async () => {
   const [code, yaml, stderr] = await run("check", "/nowhere", "--output", "yaml");
-  assertEquals([code, stderr], [1, ""]);
+  assertEquals([code, stderr], [2, ""]);
   assertEquals(
     yaml,
     `folder: "/nowhere"

@@ -34,7 +34,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   "a line that is no variable is not shown": {
     file: "REDIS_URL=a:1\nword\n",
-    code: 1,
+    code: 2,
     stdout: "",
     stderr: 'Cannot read "FILE": variable 2 is no NAME=VALUE\n',
   },

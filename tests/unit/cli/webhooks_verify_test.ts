@@ -95,5 +95,5 @@ Deno.test("weir webhooks verify: a file of secrets that is missing", async () =>
   const { code, stderr } = await ran("webhooks verify --secret-file /no/such/file");
   const text =
     "Cannot read \"/no/such/file\": No such file or directory (os error 2): open '/no/such/file'\n";
-  assertEquals([code, stderr], [1, text]);
+  assertEquals([code, stderr], [2, text]);
 });

@@ -68,7 +68,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "no folder": {
     line: "DIR/none",
     files: {},
-    code: 1,
+    code: 2,
     stdout: "DIR/none: invalid: 0 files, 0 valid workflows, 1 error, 0 warnings\n",
     stderr:
       'Cannot read the folder of workflows "DIR/none": it does not exist; expected the folder of the workflow files\n',

@@ -62,7 +62,13 @@ function createFile(target: string): void {
   try {
     Deno.openSync(target, { createNew: true, write: true, mode: 0o600 }).close();
   } catch (error) {
-    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-    throw new StoreError("failed", `Cannot write the copy "${target}": the file exists`);
+    const problem = `Cannot write the copy "${target}"`;
+    if (error instanceof Deno.errors.AlreadyExists) {
+      throw new StoreError("failed", `${problem}: the file exists`);
+    }
+    if (error instanceof Deno.errors.NotFound) {
+      throw new Deno.errors.NotFound(`${problem}: there is no such folder`);
+    }
+    throw error;
   }
 }

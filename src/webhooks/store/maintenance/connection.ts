@@ -101,7 +101,7 @@ async function withSqliteFile<T>(
   run: (connection: SqliteConnection) => Promise<T>,
 ): Promise<T> {
   if (fileAt(path)?.isFile !== true) {
-    throw new StoreError("failed", `Cannot open the store "${path}": there is no such file`);
+    throw new Deno.errors.NotFound(`Cannot open the store "${path}": there is no such file`);
   }
   const connection = new SqliteConnection(path, options);
   try {

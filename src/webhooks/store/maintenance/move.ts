@@ -56,8 +56,7 @@ export interface MovedStore {
 export async function moveStore(move: StoreMove): Promise<MovedStore> {
   const { from, to, clock } = move;
   if (isPostgresAddress(from) === isPostgresAddress(to)) {
-    throw new StoreError(
-      "failed",
+    throw new RangeError(
       "Cannot move a store into another of the same kind: expected a file and a PostgreSQL address",
     );
   }
