@@ -1,5 +1,5 @@
 import process from "node:process";
-import type { CallSource, LoadCall } from "../../src/load/call_source.ts";
+import type { CallSource } from "../../src/load/call_source.ts";
 import { LoadConnection } from "../../src/load/load_connection.ts";
 import { type CallRecord, LoadRecord, type LoadResult } from "../../src/load/load_record.ts";
 import { RATE_LIMIT_PATH } from "../../src/wire/rls.ts";
@@ -72,8 +72,6 @@ class Server implements CallRecord {
       code: "OK",
       descriptors: source.batch * RULES_OF[source.load].length,
     });
-    const nextCall = (now: number): LoadCall | undefined =>
-      now < this.#stopAt ? this.#source.next() : undefined;
     this.#connections = Array.from({ length: connections }, () =>
       new LoadConnection({
         peer: { address: { host: "127.0.0.1", port } },
@@ -82,8 +80,8 @@ class Server implements CallRecord {
         checkMessage,
         deadline,
         record: this,
-        nextCall,
-        isPausable: true,
+        nextCall: () => this.#source.next(),
+        isPaused: (now) => now >= this.#stopAt,
       }));
   }
 

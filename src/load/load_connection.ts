@@ -19,8 +19,8 @@ interface LoadConnectionOptions {
   readonly record: CallRecord;
   /** The next call, or undefined to stop; absent where calls are only offered. */
   readonly nextCall?: ((now: number) => LoadCall | undefined) | undefined;
-  /** Without a next call the connection stays open, and `resume` asks again. */
-  readonly isPausable?: true;
+  /** While it returns true, no next call begins and the connection stays open; `resume` asks again. */
+  readonly isPaused?: ((now: number) => boolean) | undefined;
   /** Closes the connection, even with calls in flight. */
   readonly deadline: AbortSignal;
 }
@@ -141,10 +141,10 @@ export class LoadConnection {
   }
 
   #nextCall(): LoadCall | undefined {
-    const { nextCall, isPausable } = this.#options;
-    if (nextCall === undefined || this.#isStopping) return undefined;
+    const { nextCall, isPaused } = this.#options;
+    if (nextCall === undefined || this.#isStopping || isPaused?.(this.#now) === true) return undefined;
     const call = nextCall(this.#now);
-    if (call === undefined && isPausable !== true) this.#isStopping = true;
+    if (call === undefined) this.#isStopping = true;
     return call;
   }
 

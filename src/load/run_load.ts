@@ -44,8 +44,8 @@ const GRACE_MS = 10_000;
 const MAX_WAITING = 100_000;
 
 /**
- * Makes calls until the time or the number is reached, waits for every answer and checks each of them. The time starts
- * when every connection is open or has failed; earlier calls are part of the warm-up.
+ * Makes calls until the time or the number is reached, waits for every answer and checks each of them. The time and the
+ * calls start when every connection is open or has failed: a server that is busy with calls may be slow to open others.
  */
 export async function runLoad(options: LoadRunOptions): Promise<LoadOutcome> {
   const { source, calls = Infinity, path = RATE_LIMIT_PATH, perSecond, graceMs = GRACE_MS, stop } = options;
@@ -53,6 +53,7 @@ export async function runLoad(options: LoadRunOptions): Promise<LoadOutcome> {
   const record = new LoadRecord(warmUpSeconds === 0 ? 0 : Infinity);
   const timers = new RunTimers();
   let stopAt = Infinity;
+  let isOpening = true;
   const isOver = (now: number) => source.taken >= calls || now >= stopAt || stop?.aborted === true;
   const nextCall = (now: number) => isOver(now) ? undefined : source.next();
   const connections = Array.from({ length: options.connections }, () =>
@@ -64,6 +65,7 @@ export async function runLoad(options: LoadRunOptions): Promise<LoadOutcome> {
       record,
       deadline: timers.deadline,
       nextCall: perSecond === undefined ? nextCall : undefined,
+      isPaused: () => isOpening,
     }));
   timers.after(graceMs, () => {
     for (const connection of connections) {
@@ -83,6 +85,8 @@ export async function runLoad(options: LoadRunOptions): Promise<LoadOutcome> {
   stopAt = measureFrom + options.seconds * 1_000;
   if (warmUpSeconds > 0) record.measureFrom(measureFrom);
   timers.setDeadline(stopAt - begin + graceMs);
+  isOpening = false;
+  for (const connection of connections) connection.resume();
   const closed = Promise.all(connections.map((connection) => connection.closed));
   if (perSecond !== undefined) await paced(connections, { source, record, perSecond, stopAt, stop, closed });
   await closed;

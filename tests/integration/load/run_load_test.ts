@@ -8,6 +8,9 @@ import { benchCalls, RULES } from "../../harness/bench_rules.ts";
 import { type PeerAnswer, startGrpcPeer } from "../../harness/grpc_peer.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 
+/** Frames of HTTP/2 without content. */
+const SETTINGS = Uint8Array.of(0, 0, 0, 4, 0, 0, 0, 0, 0);
+const PING = Uint8Array.of(0, 0, 8, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 const SOURCE = { load: "keys", keys: 10, batch: 1, stride: 1 } as const;
 
 Deno.test("a call is timed from when it was due", async () => {
@@ -72,6 +75,24 @@ Deno.test("a server that never answers: calls in flight and waiting calls are li
   assert(lost > 6, `${lost}`);
 });
 
+Deno.test("calls begin when every connection is open", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const address = { host: "127.0.0.1", port: listener.addr.port };
+  const running = loadOf({ peer: { address }, connections: 2, inFlight: 1, calls: 2, seconds: 60 });
+  using first = await listener.accept();
+  using second = await listener.accept();
+  await first.write(SETTINGS);
+  await first.write(PING);
+  const before = await readUntil(first, "\0\0\x08\x06\x01");
+  await second.write(SETTINGS);
+  await readUntil(first, "keys");
+  await readUntil(second, "keys");
+  assertEquals(before.includes("keys"), false);
+  first.close();
+  second.close();
+  assertEquals((await running).result.calls, 2);
+});
+
 Deno.test("a number of calls ends a run", async () => {
   const { result } = await loadOfPeer(() => ({ code: 8, details: "full" }), { calls: 25, seconds: 60 });
   const { calls, errors, statuses } = result;
@@ -95,8 +116,14 @@ async function loadOfPeer(
   options: Partial<LoadRunOptions>,
 ): Promise<LoadOutcome & { readonly answered: number }> {
   using peer = await startGrpcPeer(RATE_LIMIT_PATH, { answer });
-  const outcome = await runLoad({
-    peer: { address: { host: "127.0.0.1", port: peer.port } },
+  const outcome = await loadOf({ peer: { address: { host: "127.0.0.1", port: peer.port } }, ...options });
+  return { ...outcome, answered: outcome.durations.count };
+}
+
+function loadOf(
+  options: Partial<LoadRunOptions> & { readonly peer: LoadRunOptions["peer"] },
+): Promise<LoadOutcome> {
+  return runLoad({
     connections: 1,
     inFlight: 4,
     source: benchCalls(SOURCE),
@@ -105,7 +132,18 @@ async function loadOfPeer(
     seconds: 1,
     ...options,
   });
-  return { ...outcome, answered: outcome.durations.count };
+}
+
+/** Reads latin1 text until it has this part. */
+async function readUntil(connection: Deno.Conn, part: string): Promise<string> {
+  const bytes = new Uint8Array(65_536);
+  let text = "";
+  while (!text.includes(part)) {
+    const length = await connection.read(bytes);
+    if (length === null) throw new Error("Cannot read: the connection ended");
+    text += Array.from(bytes.subarray(0, length), (byte) => String.fromCharCode(byte)).join("");
+  }
+  return text;
 }
 
 function addressOf({ grpcAddress }: ServeFixture): { host: string; port: number } {
