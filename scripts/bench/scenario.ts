@@ -85,9 +85,9 @@ export const SCENARIOS: readonly Scenario[] = [
     // Few enough for both workers to know them after the warm-up.
     keys: 1_000,
   },
-  { name: "batch 1", part: "batches", targets: ["memory"], ...MANY_KEYS },
-  { name: "batch 4", part: "batches", targets: ["memory"], ...MANY_KEYS, batch: 4 },
-  { name: "batch 16", part: "batches", targets: ["memory"], ...MANY_KEYS, batch: 16 },
+  { name: "batch 1", part: "batches", targets: ["memory", "redis"], ...MANY_KEYS },
+  { name: "batch 4", part: "batches", targets: ["memory", "redis"], ...MANY_KEYS, batch: 4 },
+  { name: "batch 16", part: "batches", targets: ["memory", "redis"], ...MANY_KEYS, batch: 16 },
   {
     name: "5,000/s",
     part: "paced",

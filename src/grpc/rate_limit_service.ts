@@ -8,7 +8,7 @@ import { MAX_DESCRIPTORS, MAX_ENTRIES } from "../ratelimit/decision/validate.ts"
 import { decodeRateLimitRequest, type WireDescriptor, type WireRateLimitRequest } from "../wire/rls.ts";
 import { type CallContext, GrpcError, type GrpcService, type PendingResponse } from "./grpc_service.ts";
 import type { KnownRequests } from "./known/known_requests.ts";
-import { encodeDecision, responseBytes } from "./responses.ts";
+import { encodeDecision, pendingResponse, responseBytes } from "./responses.ts";
 
 /** Makes a decision, or throws the errors of the core. */
 export type Decide = (request: RateLimitRequest, caller: Caller) => Decision | Promise<Decision>;
@@ -49,9 +49,7 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
       const decision = decide(request, call);
       known?.learn(bytes, request);
       if (!(decision instanceof Promise)) return encodeDecision(decision);
-      return decision.then(encodeDecision).catch((error: unknown) => {
-        throw refusal(error, call);
-      });
+      return pendingResponse(decision, (error) => refusal(error, call));
     } catch (error) {
       throw refusal(error, call);
     }

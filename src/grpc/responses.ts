@@ -1,7 +1,7 @@
 import type { Code, CurrentLimit, Decision } from "../ratelimit/decision.ts";
 import { numberOfUnit } from "../ratelimit/units.ts";
 import { encodeRateLimitResponse, LimitResponseForm, type WireCurrentLimit } from "../wire/rls.ts";
-import type { DirectResponse } from "./grpc_service.ts";
+import type { DirectResponse, PendingResponse } from "./grpc_service.ts";
 
 /** The numbers of `RateLimitResponse.Code`. */
 export const CODE_NUMBERS: Readonly<Record<Code, number>> = { OK: 1, OVER_LIMIT: 2 };
@@ -29,6 +29,16 @@ export function encodeDecision(decision: Decision): Uint8Array {
   }));
   const overallCode = CODE_NUMBERS[decision.overallCode];
   return encodeRateLimitResponse({ overallCode, statuses, responseHeadersToAdd, dynamicMetadata });
+}
+
+/** The response of a decision that comes later; `refusal` returns the error of the call. */
+export function pendingResponse(
+  decision: Promise<Decision>,
+  refusal: (error: unknown) => unknown,
+): PendingResponse {
+  return decision.then(encodeDecision).catch((error: unknown) => {
+    throw refusal(error);
+  });
 }
 
 function wireLimit({ name, requestsPerUnit, unit }: CurrentLimit): WireCurrentLimit {

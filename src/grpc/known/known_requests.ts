@@ -1,12 +1,12 @@
 import type { Counted } from "../../ratelimit/algorithms/taken.ts";
 import type { Caller, CountReceiver } from "../../ratelimit/decision/counter_cache.ts";
 import type { DescriptorStatus } from "../../ratelimit/decision.ts";
-import type { RepeatedRequest } from "../../ratelimit/decision/repeated_request.ts";
+import { RepeatedList, type RepeatedRequest } from "../../ratelimit/decision/repeated_request.ts";
 import type { RateLimitRequest } from "../../ratelimit/request.ts";
 import type { Rules } from "../../ratelimit/rules/rules.ts";
 import type { RateLimitService } from "../../ratelimit/decision/service.ts";
 import type { LimitResponseForm } from "../../wire/rls.ts";
-import { CODE_NUMBERS, responseBytes, ResponseForms } from "../responses.ts";
+import { CODE_NUMBERS, encodeDecision, pendingResponse, responseBytes, ResponseForms } from "../responses.ts";
 import type { DirectResponse, PendingResponse } from "../grpc_service.ts";
 import { KnownTable } from "./known_table.ts";
 
@@ -20,9 +20,10 @@ type RepeatingService = Pick<
   | "takeRepeated"
   | "decideRepeated"
   | "recoverRepeated"
+  | "decideList"
 >;
 
-/** A request and the form of its responses. */
+/** A request with one descriptor, and the form of its responses. */
 type KnownRequest = RepeatedRequest<LimitResponseForm>;
 
 /** Options of `KnownRequests`. */
@@ -40,7 +41,7 @@ export class KnownRequests {
   readonly #service: RepeatingService;
   readonly #forms = new ResponseForms();
   /** Created after the first request. */
-  #table: KnownTable<KnownRequest> | undefined;
+  #table: KnownTable<KnownRequest | RepeatedList> | undefined;
   readonly #response = new KnownResponse();
   readonly #count = new ImmediateCount();
   /** The rules of the table. */
@@ -62,6 +63,11 @@ export class KnownRequests {
   respond(bytes: Uint8Array, start: number, end: number): DirectResponse | undefined {
     const known = this.#find(bytes, start, end);
     if (known === undefined) return undefined;
+    if (known instanceof RepeatedList) {
+      const decision = this.#service.decideList(known, NO_CALLER);
+      if (decision instanceof Promise) throw new TypeError("A cache answers later");
+      return new EncodedResponse(encodeDecision(decision));
+    }
     this.#service.takeRepeated(known, NO_CALLER, this.#count);
     const status = this.#service.decideRepeated(known, this.#count.taken, this.#nowSeconds);
     return this.#response.of(known.formOf(status), status);
@@ -75,6 +81,9 @@ export class KnownRequests {
   ): PendingResponse | undefined {
     const known = this.#find(bytes, 0, bytes.length);
     if (known === undefined) return undefined;
+    if (known instanceof RepeatedList) {
+      return pendingResponse(Promise.resolve(this.#service.decideList(known, caller)), refusal);
+    }
     const call = new KnownCall(this.#service, known, { caller, refusal });
     this.#service.takeRepeated(known, caller, call);
     return call;
@@ -83,13 +92,13 @@ export class KnownRequests {
   /** Remembers the request of the last lookup, in the same turn, after it was decided otherwise. */
   learn(bytes: Uint8Array, request: RateLimitRequest): void {
     if (this.#options.isExcluded?.() === true) return;
-    const table = this.#table ??= new KnownTable<KnownRequest>(this.#options.random);
+    const table = this.#table ??= new KnownTable<KnownRequest | RepeatedList>(this.#options.random);
     if (!table.isAdmitted) return;
     const known = this.#service.repeated(request, (limit) => this.#forms.of(limit));
     if (known !== undefined) table.put(bytes, known);
   }
 
-  #find(bytes: Uint8Array, start: number, end: number): KnownRequest | undefined {
+  #find(bytes: Uint8Array, start: number, end: number): KnownRequest | RepeatedList | undefined {
     if (this.#options.isExcluded?.() === true) return undefined;
     const { rules } = this.#service;
     if (rules !== this.#rules) {
@@ -115,6 +124,24 @@ class ImmediateCount implements CountReceiver {
 
   failed(error: unknown): void {
     throw error;
+  }
+}
+
+/** A response that is encoded already. */
+class EncodedResponse implements DirectResponse {
+  readonly #bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  get maxBytes(): number {
+    return this.#bytes.length;
+  }
+
+  write(into: Uint8Array, at: number): number {
+    into.set(this.#bytes, at);
+    return at + this.#bytes.length;
   }
 }
 

@@ -1,5 +1,5 @@
 /** Requests up to this length are recognized, in bytes. */
-const MAX_BYTES = 256;
+const MAX_BYTES = 512;
 const PLACES = 32_768;
 /** Places of one hash, in each table. */
 const WAYS = 4;

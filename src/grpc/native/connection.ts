@@ -1,4 +1,5 @@
 import type { GrpcMethod } from "../grpc_service.ts";
+import { responseBytes } from "../responses.ts";
 import { CallFrames } from "./call_frames.ts";
 import { type CallEvents, type CallFaults, CallRunner } from "./call_runner.ts";
 import { checkReset, ControlFrames, greet } from "./control_frames.ts";
@@ -36,8 +37,6 @@ export interface ConnectionServices extends CallFaults {
 }
 
 const NO_BYTES = new Uint8Array(0);
-/** The longest response that is sent directly. */
-const MAX_DIRECT_BYTES = 256;
 /** The cost of HEADERS and DATA that are short. */
 const WHOLE_COST = HEADERS_COST + 1;
 
@@ -231,17 +230,16 @@ export class Connection {
     const { method, contentLength = length, fields } = head;
     if (method?.kind !== "unary" || contentLength !== length) return at;
     const { metrics, direct } = method;
-    const response = direct !== undefined && this.sender.canSend(MAX_DIRECT_BYTES)
-      ? direct(bytes, messageStart, end, fields)
-      : undefined;
+    const response = direct?.(bytes, messageStart, end, fields);
     this.#budget.allows(now, WHOLE_COST);
     this.#pings.earn(LIMITS.pings.perData);
     this.#ids.open(streamId);
     this.#window.take(length);
-    if (response === undefined) {
+    if (response === undefined || !this.sender.canSend(response.maxBytes)) {
       const stream = new ServerStream(streamId, head, this.sender.initialWindow, now);
       this.streams.set(streamId, stream);
-      this.#runner.whole(stream, method, bytes.subarray(messageStart, end), now);
+      const answering = response === undefined ? method : { ...method, handle: () => responseBytes(response) };
+      this.#runner.whole(stream, answering, bytes.subarray(messageStart, end), now);
       return end;
     }
     this.#budget.earn(LIMITS.frames.perRequest);

@@ -1,10 +1,20 @@
-import { type AnyHit, type Counter, isConditional } from "./counter_cache.ts";
+import type { Counted } from "../algorithms/taken.ts";
+import {
+  type AnyHit,
+  type Counter,
+  type CounterCache,
+  type Hit,
+  isConditional,
+  isJoint,
+  type TakenHit,
+} from "./counter_cache.ts";
 import type { Decision, DescriptorStatus } from "../decision.ts";
 import type { Plan, PlannedDescriptor } from "./plan.ts";
 import { hasHeaders, type Policy } from "./policy.ts";
 import type { RateLimit } from "../rules/rules.ts";
 import type { RepeatedWindows } from "./repeated_windows.ts";
 import type { RuleCounters } from "../stats_sink.ts";
+import type { HitsCounter } from "./take_hits.ts";
 
 /** A descriptor that is counted. */
 type CountedDescriptor = PlannedDescriptor & { readonly limit: RateLimit; readonly hit: AnyHit };
@@ -44,14 +54,7 @@ export class RepeatedRequest<Form = unknown> {
     this.limit = limit;
     this.counters = counters;
     this.form = form;
-    let [validFrom, windowEnd] = [-Infinity, Infinity];
-    for (const { hit, limit } of plan.counted) {
-      if (hit === undefined || limit === undefined || isConditional(hit)) continue;
-      // In a window of a calendar, the expiry is what was left of it.
-      const start = limit.calendar === undefined ? hit.windowEnd - limit.windowSeconds : nowSeconds;
-      validFrom = Math.max(validFrom, start);
-      windowEnd = Math.min(windowEnd, hit.windowEnd);
-    }
+    const { validFrom, windowEnd } = spanOf(plan, nowSeconds);
     this.validFrom = validFrom;
     this.windowEnd = windowEnd;
     this.hit = hit;
@@ -71,20 +74,123 @@ export class RepeatedRequest<Form = unknown> {
   }
 }
 
+/** Lists of more descriptors are not kept, because each takes memory. */
+const MAX_LISTED = 8;
+
+/** A request with several descriptors, each of which has the same effects each time. Valid as a `RepeatedRequest` is. */
+export class RepeatedList {
+  /** In the order of the descriptors, as all lists. */
+  readonly all: readonly RepeatedHit[];
+  readonly takers: readonly HitsCounter[];
+  readonly hits: readonly AnyHit[];
+  readonly validFrom: number;
+  readonly windowEnd: number;
+  readonly plan: Plan;
+
+  constructor(plan: Plan, all: readonly RepeatedHit[], { nowSeconds, takers }: {
+    readonly nowSeconds: number;
+    readonly takers: readonly HitsCounter[];
+  }) {
+    const { validFrom, windowEnd } = spanOf(plan, nowSeconds);
+    this.all = all;
+    this.takers = takers;
+    this.hits = all.map(({ hit }) => hit);
+    this.validFrom = validFrom;
+    this.windowEnd = windowEnd;
+    this.plan = plan;
+  }
+
+  /** True if it is planned for the windows of this time, in seconds since the epoch. */
+  isCurrent(nowSeconds: number): boolean {
+    return nowSeconds < this.windowEnd && nowSeconds >= this.validFrom;
+  }
+
+  /** True if all hits are within their limits. */
+  isWithin(counts: readonly Counted[]): boolean {
+    for (let index = 0; index < this.all.length; index++) {
+      const one = this.all[index];
+      const count = counts[index];
+      if (one === undefined || count === undefined || !isWithin(one, count)) return false;
+    }
+    return true;
+  }
+}
+
+/** One of the hits of a repeated request. */
+export type RepeatedHit = Pick<RepeatedRequest, "hit" | "hits" | "limit" | "counters">;
+
+/** True if hits are within their limit. */
+export function isWithin({ hits, limit }: RepeatedHit, count: Counted): boolean {
+  return typeof count === "number" ? count >= hits && count <= limit.requestsPerUnit : count.granted;
+}
+
+/** The time in which a plan is valid, which conditional hits do not limit. */
+function spanOf(
+  { counted }: Plan,
+  nowSeconds: number,
+): { readonly validFrom: number; readonly windowEnd: number } {
+  let [validFrom, windowEnd] = [-Infinity, Infinity];
+  for (const { hit, limit } of counted) {
+    if (hit === undefined || limit === undefined || isConditional(hit)) continue;
+    // In a window of a calendar, the expiry is what was left of it.
+    const start = limit.calendar === undefined ? hit.windowEnd - limit.windowSeconds : nowSeconds;
+    validFrom = Math.max(validFrom, start);
+    windowEnd = Math.min(windowEnd, hit.windowEnd);
+  }
+  return { validFrom, windowEnd };
+}
+
+/** Counters that are kept by their key. */
+const MAX_KEPT_COUNTERS = 65_536;
+
+/** The counters of repeated requests: those with a key in common share its counter, and so its commands. */
+export class KeptCounters {
+  readonly #cache: Pick<CounterCache, "counterOf">;
+  readonly #kept = new Map<string, { readonly hit: Hit; readonly counter: Counter }>();
+
+  constructor(cache: Pick<CounterCache, "counterOf">) {
+    this.#cache = cache;
+  }
+
+  counterOf(hit: TakenHit): Counter {
+    // A batch finds the others by their key.
+    if (isJoint(hit) || isConditional(hit)) return this.#cache.counterOf(hit);
+    const kept = this.#kept.get(hit.key);
+    const { windowEnd, perSecond } = kept?.hit ?? {};
+    if (kept !== undefined && windowEnd === hit.windowEnd && perSecond === hit.perSecond) return kept.counter;
+    if (this.#kept.size >= MAX_KEPT_COUNTERS) this.#kept.clear();
+    const counter = this.#cache.counterOf(hit);
+    this.#kept.set(hit.key, { hit, counter });
+    return counter;
+  }
+}
+
 /** True if decisions by this policy depend on nothing but one rule and its count. */
 export function allowsRepeats(policy: Policy): boolean {
   return !hasHeaders(policy) && !policy.dynamicMetadata && !policy.shadowMode && !policy.quotaMode;
 }
 
 /** The only descriptor of a request that has the same effects each time. */
-export function repeatableOf({ descriptors, request }: Plan): CountedDescriptor | undefined {
-  const [planned] = descriptors;
-  if (planned === undefined || descriptors.length > 1) return undefined;
+export function repeatableOf(plan: Plan): CountedDescriptor | undefined {
+  return plan.descriptors.length > 1 ? undefined : repeatableAt(plan, 0);
+}
+
+/** The descriptors of a request with several, if each has the same effects each time. */
+export function repeatablesOf(plan: Plan): readonly CountedDescriptor[] | undefined {
+  const { length } = plan.descriptors;
+  if (length > MAX_LISTED) return undefined;
+  const all = plan.descriptors.flatMap((_, index) => repeatableAt(plan, index) ?? []);
+  return all.length === length && all.every(({ windows }) => windows === undefined) ? all : undefined;
+}
+
+function repeatableAt({ descriptors, request }: Plan, index: number): CountedDescriptor | undefined {
+  const planned = descriptors[index];
+  if (planned === undefined) return undefined;
   const { limit, hit } = planned;
   if (limit === undefined || hit === undefined || planned.negative || planned.hits === 0) return undefined;
   const isPlain = limit.rule?.metricKey !== undefined && !limit.unlimited && !limit.shadowMode &&
     !limit.quotaMode && limit.events?.nearLimit !== true && limit.replaces.length === 0 &&
-    request.descriptors[0]?.limit === undefined && !("holder" in hit);
+    request.descriptors[index]?.limit === undefined && !("holder" in hit);
   return isPlain ? { ...planned, limit, hit } : undefined;
 }
 

@@ -2,6 +2,7 @@ import { shownText } from "../../base/byte_text.ts";
 import { type Clock, steadyClock } from "../../base/clock.ts";
 import { SlicedWork } from "../../base/sliced_work.ts";
 import type { Counted } from "../algorithms/taken.ts";
+import { type Call, callOf, callOfList, type LoadedRules, ruleCountersOf } from "./call.ts";
 import { type AnyHit, type Caller, type CountReceiver, type LocalCache } from "./counter_cache.ts";
 import { decide, type Outcome } from "./decide.ts";
 import { ALLOWED_UNCOUNTED, statusOf } from "./decide_count.ts";
@@ -9,18 +10,27 @@ import { refusalsOf } from "./decide_windows.ts";
 import type { CurrentLimit, Decision, DescriptorStatus } from "../decision.ts";
 import { DecisionTally } from "./decision_tally.ts";
 import { BACKEND_ERRORS, CacheError, InvalidRequestError, NoConfigurationError } from "../errors.ts";
-import { HitCounter, type HitCounterOptions, type PlannedHits } from "./hit_counter.ts";
+import { HitCounter, type HitCounterOptions } from "./hit_counter.ts";
 import type { LimitEventSink } from "./limit_events.ts";
 import { LocalRefusals } from "./local_refusals.ts";
 import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
-import { allowsRepeats, onlyStatus, repeatableOf, RepeatedRequest } from "./repeated_request.ts";
-import { countOfWindows, RepeatedWindows, WindowAnswers } from "./repeated_windows.ts";
+import { planRepeated } from "./plan_repeated.ts";
+import {
+  allowsRepeats,
+  isWithin,
+  KeptCounters,
+  onlyStatus,
+  type RepeatedHit,
+  type RepeatedList,
+  type RepeatedRequest,
+} from "./repeated_request.ts";
+import { countOfWindows, WindowAnswers } from "./repeated_windows.ts";
 import type { RateLimitRequest } from "../request.ts";
 import { RuleCounts } from "./rule_counts.ts";
 import { addStats, nearHits, nearLimitThreshold, type RuleStats } from "../rules/rule_stats.ts";
 import type { Rules } from "../rules/rules.ts";
 import { addRefusals, type RuleCounters, type StatsSink } from "../stats_sink.ts";
-import { type Answers, areCounted, callerSince, errorOf, Uncounted } from "./take_hits.ts";
+import { type Answers, areCounted, callerSince, errorOf, takeFrom, Uncounted } from "./take_hits.ts";
 import { validateRequest } from "./validate.ts";
 
 /** Options of the service. */
@@ -33,21 +43,6 @@ interface RateLimitServiceOptions extends HitCounterOptions {
   readonly random: () => number;
 }
 
-/** Rules and their counters, which are replaced together. */
-interface LoadedRules {
-  readonly rules: Rules;
-  /** Cache by `rule.index`; undefined if the metric key depends on the request. */
-  readonly counters: (RuleCounters | undefined)[];
-  readonly counts: RuleCounts;
-}
-
-interface Call extends PlannedHits {
-  /** The statistics of each descriptor; undefined if it is not counted. */
-  readonly counters: (RuleCounters | undefined)[];
-  readonly counts: Counted[];
-  readonly owners: number[];
-}
-
 const NO_KEYS: ReadonlySet<string> = new Set();
 
 /** Decides rate limit requests: rules, plan, local cache, counts, decision, statistics. */
@@ -57,6 +52,7 @@ export class RateLimitService {
   readonly #counter: HitCounter;
   readonly #local: LocalRefusals | undefined;
   readonly #allowsRepeats: boolean;
+  readonly #kept: KeptCounters;
   readonly #cancelSetBack: () => void;
   readonly #listeners = new Set<(rules: Rules) => void>();
   #loaded: LoadedRules | undefined;
@@ -70,6 +66,7 @@ export class RateLimitService {
     this.#counter = new HitCounter(options);
     const { localCache } = options;
     this.#local = localCache === undefined ? undefined : new LocalRefusals(localCache, clock);
+    this.#kept = new KeptCounters(options.cache);
     this.#allowsRepeats = allowsRepeats(options.policy);
   }
 
@@ -120,10 +117,14 @@ export class RateLimitService {
     validateRequest(request);
     const loaded = this.#loaded;
     if (loaded === undefined) throw new NoConfigurationError();
-    const { clock, random, policy } = this.#options;
+    const { random, policy } = this.#options;
     const nowSeconds = this.nowSeconds();
     const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
-    const call = this.#plannedCall(loaded, plan, nowSeconds);
+    return this.#count(this.#plannedCall(loaded, plan, nowSeconds), caller);
+  }
+
+  #count(call: Call, caller: Caller | undefined): Decision | Promise<Decision> {
+    const { clock, policy } = this.#options;
     const timedCaller = policy.stopIncrementWhenOverLimit ? callerSince(clock.elapsed(), caller) : caller;
     const answers = this.#counter.count(call, timedCaller);
     if (!(answers instanceof Promise)) return this.#settle(call, answers, timedCaller);
@@ -143,27 +144,54 @@ export class RateLimitService {
   repeated<Form>(
     request: RateLimitRequest,
     formOf: (limit: CurrentLimit) => Form | undefined,
-  ): RepeatedRequest<Form> | undefined {
+  ): RepeatedRequest<Form> | RepeatedList | undefined {
     const loaded = this.#loaded;
     if (!this.#allowsRepeats || loaded === undefined) return undefined;
-    const { cache, random, policy, stats } = this.#options;
     const nowSeconds = this.nowSeconds();
-    const plan = planHits(loaded.rules, request, { nowSeconds, random, policy });
-    const planned = repeatableOf(plan);
-    const form = planned?.limit.current === undefined ? undefined : formOf(planned.limit.current);
-    if (planned === undefined || form === undefined) return undefined;
-    const counters = countersOf(loaded, planned, stats, request.domain);
-    const counter = cache.counterOf(planned.hit);
-    const windows = planned.windows === undefined
-      ? undefined
-      : RepeatedWindows.of(planned.windows, cache, { formOf, nearLimitRatio: policy.nearLimitRatio });
-    if (planned.windows !== undefined && windows === undefined) return undefined;
-    return new RepeatedRequest(plan, planned, { nowSeconds, counter, counters, form, windows });
+    return planRepeated(loaded, request, { ...this.#options, counters: this.#kept, formOf, nowSeconds });
   }
 
   /** The current time, in seconds since the epoch. */
   nowSeconds(): number {
     return Math.floor(this.#options.clock.now() / 1000);
+  }
+
+  /** Decides a current request with several descriptors. */
+  decideList(list: RepeatedList, caller: Caller): Decision | Promise<Decision> {
+    for (const { counters, hits } of list.all) counters.totalHits += hits;
+    if (this.#local !== undefined) {
+      const call = callOfList(list);
+      const nowSeconds = this.nowSeconds();
+      for (const one of list.all) this.#addHit(call, one.hit, this.#local.of(one.hit, one, nowSeconds));
+      if (call.hits.length < list.all.length) return this.#count(call, caller);
+    }
+    const answers = takeFrom(list.takers, list.hits, caller);
+    if (!(answers instanceof Promise)) return this.#settleList(list, answers, caller);
+    return answers.then((after) => this.#settleList(list, after, caller));
+  }
+
+  #settleList(list: RepeatedList, answers: Answers, caller: Caller): Decision | Promise<Decision> {
+    if (!areCounted(answers) || !list.isWithin(answers)) {
+      const call = callOfList(list);
+      for (const { hit } of list.all) this.#addHit(call, hit, undefined);
+      return this.#settle(call, answers, caller);
+    }
+    const nowSeconds = this.nowSeconds();
+    const statuses = list.all.map((one, index) => this.#allow(one, answers[index] ?? 0, nowSeconds));
+    this.tally.total++;
+    return { overallCode: "OK", statuses, responseHeadersToAdd: [], dynamicMetadata: undefined };
+  }
+
+  /** Records hits within their limit, and returns the status. */
+  #allow(one: RepeatedHit, count: Counted, nowSeconds: number): DescriptorStatus {
+    const { limit, hits, counters } = one;
+    const near = nearLimitThreshold(
+      limit.conditional?.capacity ?? limit.requestsPerUnit,
+      this.#options.policy.nearLimitRatio,
+    );
+    counters.withinLimit += hits;
+    counters.nearLimit += nearHits(typeof count === "number" ? count : count.used, hits, near);
+    return statusOf(one, limit, count, nowSeconds);
   }
 
   /** Takes the hits of a current request; call `decideRepeated` or `recoverRepeated` with what the receiver gets. */
@@ -190,20 +218,10 @@ export class RateLimitService {
 
   /** Decides a repeated request by its count. */
   decideRepeated(repeated: RepeatedRequest, count: Counted, nowSeconds: number): DescriptorStatus {
-    const { limit, hits, counters, windows } = repeated;
-    if (windows !== undefined) return this.#decideWindows(repeated, count, nowSeconds);
-    const isWithin = typeof count === "number"
-      ? count >= hits && count <= limit.requestsPerUnit
-      : count.granted;
-    if (!isWithin) return onlyStatus(this.#finish(callOf(repeated), [count]));
-    const near = nearLimitThreshold(
-      limit.conditional?.capacity ?? limit.requestsPerUnit,
-      this.#options.policy.nearLimitRatio,
-    );
-    counters.withinLimit += hits;
-    counters.nearLimit += nearHits(typeof count === "number" ? count : count.used, hits, near);
+    if (repeated.windows !== undefined) return this.#decideWindows(repeated, count, nowSeconds);
+    if (!isWithin(repeated, count)) return onlyStatus(this.#finish(callOf(repeated), [count]));
     this.tally.total++;
-    return statusOf(repeated, limit, count, nowSeconds);
+    return this.#allow(repeated, count, nowSeconds);
   }
 
   #decideWindows(repeated: RepeatedRequest, count: Counted, nowSeconds: number): DescriptorStatus {
@@ -240,7 +258,7 @@ export class RateLimitService {
         call.counts.push(0);
         continue;
       }
-      const counters = countersOf(loaded, planned, stats, plan.request.domain);
+      const counters = ruleCountersOf(loaded, planned, stats, plan.request.domain);
       call.counters[index] = counters;
       if (!planned.negative) counters.totalHits += planned.hits;
       if (planned.windows !== undefined) this.#addWindows(call, planned.windows, nowSeconds);
@@ -369,27 +387,4 @@ export class RateLimitService {
 function* bookkeeping(unsorted: Iterable<void>, counts: RuleCounts): Generator<void> {
   yield* unsorted;
   yield* counts.adopt();
-}
-
-/** The call of a repeated request, whose total is counted already. */
-function callOf({ plan, hit, counters, windows }: RepeatedRequest): Call {
-  const call = { plan, counters: [counters], counts: [0], hits: [hit], owners: [0], isReading: false };
-  if (windows === undefined) return call;
-  const owners = [...windows.all.keys()];
-  return { ...call, counts: owners.map(() => 0), hits: windows.all.map((window) => window.hit), owners };
-}
-
-/** The counters of a descriptor; looked up once per rule if its metric key is constant. */
-function countersOf(
-  { counters }: LoadedRules,
-  planned: PlannedDescriptor,
-  stats: StatsSink,
-  domain: string,
-): RuleCounters {
-  const rule = planned.limit?.rule;
-  const known = rule === undefined ? undefined : counters[rule.index];
-  if (known !== undefined) return known;
-  const found = stats.rule(planned.metricKey, domain);
-  if (rule?.metricKey !== undefined) counters[rule.index] = found;
-  return found;
 }

@@ -3,6 +3,8 @@ import { MemoryCache } from "../../../src/cache/memory_cache.ts";
 import { readRateLimitRequest } from "../../../src/http/routes/rate_limit_json.ts";
 import { UNITS } from "../../../src/ratelimit/units.ts";
 import { KnownTable } from "../../../src/grpc/known/known_table.ts";
+import type { Counter, CounterCache } from "../../../src/ratelimit/decision/counter_cache.ts";
+import { CacheError } from "../../../src/ratelimit/errors.ts";
 import type { Policy } from "../../../src/ratelimit/decision/policy.ts";
 import type { RateLimitRequest } from "../../../src/ratelimit/request.ts";
 import { encodeRateLimitRequest } from "../../../src/wire/rls.ts";
@@ -91,7 +93,7 @@ function randomRequest(random: () => number): RateLimitRequest {
   });
   return {
     domain: random() < 0.95 ? "d" : "unknown",
-    descriptors: Array.from({ length: random() < 0.85 ? 1 : 2 }, descriptor),
+    descriptors: Array.from({ length: pick([1, 1, 1, 1, 1, 2, 2, 3, 9]) }, descriptor),
     hitsAddend: random() < 0.2 ? pick([2, 5]) : 0,
   };
 }
@@ -180,6 +182,66 @@ for (const [kind, createCache] of Object.entries(CACHES)) {
       await pair.check(keys);
     });
   }
+}
+
+const LIST = {
+  domain: "d",
+  descriptors: ["k", "l", "k", "o"].map((key, index) => ({ entries: [{ key, value: `v${index}` }] })),
+  hitsAddend: 0,
+};
+const LIST_RULES = {
+  "r.yaml": `
+domain: d
+descriptors:
+- { key: k, rate_limit: { unit: minute, requests_per_unit: 9 } }
+- { key: l, rate_limit: { unit: second, requests_per_unit: 4, algorithm: sliding_window } }
+- { key: o, on_cache_failure: allow, rate_limit: { unit: hour, requests_per_unit: 30 } }
+`,
+};
+
+for (const [kind, createCache] of Object.entries(CACHES)) {
+  for (const localCacheBytes of [0, 10_000]) {
+    const what = `${kind} cache, ${localCacheBytes} bytes of local cache`;
+    Deno.test(`known requests, ${what}: several descriptors are decided as by reading`, async () => {
+      const cache = createCache(100);
+      const files = LIST_RULES;
+      await using pair = new KnownRequestsPair({ files, localCacheBytes, createCache: cache });
+      for (let second = 0; second < 20; second++) {
+        for (let time = 0; time < 4; time++) await pair.ask(encoded(LIST));
+        pair.advance(second === 15 ? 60_000 : 1_000);
+      }
+      assertEquals(pair.recognized > 60, true, `${pair.recognized}`);
+      await pair.check([0, 2].map((index) => `d_k_v${index}_${pair.nowSeconds - pair.nowSeconds % 60}`));
+    });
+  }
+}
+
+for (const failing of ["_o_", "_k_v0", "_k_", "d_"]) {
+  Deno.test(`known requests: several descriptors while the cache fails for ${failing}`, async () => {
+    let isFailing = false;
+    const createCache = (clock: FakeClock): CounterCache => {
+      const cache = laterCache(clock, 100);
+      return {
+        ...cache,
+        counterOf: (hit) => {
+          const counter = cache.counterOf(hit);
+          const take: Counter["take"] = (hits, caller, receiver) => {
+            if (!isFailing || !hit.key.includes(failing)) counter.take(hits, caller, receiver);
+            else queueMicrotask(() => receiver.failed(new CacheError("kv", "no connection")));
+          };
+          return { take };
+        },
+      };
+    };
+    const policy = { onCacheFailure: failing === "_k_v0" ? "deny" : "error" } as const;
+    await using pair = new KnownRequestsPair({ files: LIST_RULES, policy, createCache });
+    for (let time = 0; time < 9; time++) {
+      isFailing = time === 5 || time === 7;
+      await pair.ask(encoded(LIST));
+    }
+    assertEquals(pair.recognized, 6);
+    await pair.check([]);
+  });
 }
 
 /** Applies rules and learns a request that does not recur. */
