@@ -238,7 +238,9 @@ export class Connection {
     if (response === undefined || !this.sender.canSend(response.maxBytes)) {
       const stream = new ServerStream(streamId, head, this.sender.initialWindow, now);
       this.streams.set(streamId, stream);
-      const answering = response === undefined ? method : { ...method, handle: () => responseBytes(response) };
+      const answering = response === undefined
+        ? method
+        : { ...method, handle: () => responseBytes(response) };
       this.#runner.whole(stream, answering, bytes.subarray(messageStart, end), now);
       return end;
     }
