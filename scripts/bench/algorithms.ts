@@ -20,7 +20,7 @@ type AlgorithmName = keyof typeof LIMITS;
 const ALGORITHMS = Object.keys(LIMITS) as readonly AlgorithmName[];
 const CACHES = ["memory", "redis"] as const;
 /** Turns of one round, so short that all algorithms meet the same machine. */
-const TURNS = 6;
+const TURNS = 4;
 const LOAD = { connections: 8, inFlight: 32, keys: 10_000, batch: 1, load: "keys", seconds: 0.25 } as const;
 
 /** Speed of one algorithm in one cache; medians of the rounds. */

@@ -43,8 +43,8 @@ export interface LoadsSetup {
  * So many turns, each with such a part of the time, on each set of processes that is compared by pairs; before them
  * those that are not reported, in which what one call in a hundred needs is compiled as well.
  */
-const PAIRED_WARM_UP_TURNS = 6;
-const PAIRED_TURNS = 12;
+const PAIRED_WARM_UP_TURNS = 4;
+const PAIRED_TURNS = 10;
 const PAIRED_SHARE = 5;
 
 /** Measures every load on its targets, the targets in turn; throws at the first thing that is not right. */

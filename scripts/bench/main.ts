@@ -20,7 +20,7 @@ import { throughputSvg } from "./throughput_svg.ts";
 import { measureWebhooks } from "./webhooks.ts";
 
 /** Repetitions of the measurements that take no load. */
-const REPETITIONS = 101;
+const REPETITIONS = 51;
 const QUICK_REPETITIONS = 11;
 /** The tools that a part needs next to Deno. */
 const TOOLS: Readonly<Partial<Record<PartName, readonly Tool[]>>> = {
@@ -39,6 +39,7 @@ const TOOLS: Readonly<Partial<Record<PartName, readonly Tool[]>>> = {
 /** Runs the bench, prints its results, and writes them where the options say. */
 async function main(args: string[], options: BenchOptions, signal: AbortSignal): Promise<void> {
   await needTools(options);
+  const begin = performance.now();
   const setup = { options, signal, say: (line: string) => write(Deno.stderr, line) };
   const { rounds, checks } = await benchLoads(setup);
   const measurements = { summaries: summarize(rounds), ...await measureRest(setup) };
@@ -54,6 +55,7 @@ async function main(args: string[], options: BenchOptions, signal: AbortSignal):
     checks,
     rounds,
   };
+  setup.say(`measured in ${((performance.now() - begin) / 60_000).toFixed(1)} minutes`);
   write(Deno.stdout, reportText(results));
   await writeResults(results, options);
 }

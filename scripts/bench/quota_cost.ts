@@ -8,7 +8,7 @@ import { startBenchWeir, weirTarget } from "./target.ts";
 const CLIENTS = 3;
 const BUCKETS = 1_000;
 const PER_SECOND = 10_000;
-const SECONDS = 10;
+const SECONDS = 5;
 const QUICK_SECONDS = 3;
 /** Time until clients have a quota after the start of the service. */
 const SETTLING_MS = 7_000;
