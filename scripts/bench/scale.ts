@@ -8,8 +8,15 @@ import { measureProcess, type ProcessRun } from "./scale_process.ts";
 import { runOnPostgres, type StoreRun } from "./scale_store.ts";
 
 const RESULTS = new URL("./results/scale.json", import.meta.url);
-const CLUSTER = { instances: 1, nodes: 1, load: "keys", keys: 100_000, calls: 100_000, pool: 10 } as const;
-const CHECKED_CLUSTER = { ...CLUSTER, instances: 2, nodes: 3, keys: 60_000, calls: 60_000, pool: 4 } as const;
+const CLUSTER = { instances: 1, nodes: 1, load: "keys", keys: 100_000, calls: 200_000, pool: 10 } as const;
+const CHECKED_CLUSTER = {
+  ...CLUSTER,
+  instances: 2,
+  nodes: 3,
+  keys: 60_000,
+  calls: 120_000,
+  pool: 4,
+} as const;
 
 /** The results of a run. */
 export interface ScaleResults {

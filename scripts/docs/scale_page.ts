@@ -13,6 +13,7 @@ import {
   type EventPlan,
   type Formula,
   nodes,
+  type StoreCosts,
   threads,
 } from "./scale_formulas.ts";
 import * as texts from "./scale_texts.ts";
@@ -48,6 +49,7 @@ export function scalePage(bench: BenchResults, scale: ScaleResults): string {
     growthTable(bench, scale),
     texts.COSTS_TEXT,
     costTable(costs, scale),
+    storeTable(costs),
     texts.DECISIONS_TEXT,
     wrapped(
       `One process reached ${
@@ -114,16 +116,21 @@ function costTable(costs: Costs, { cache: { groups, alone } }: ScaleResults): st
     ["Increments of a call with one key, 32 calls in flight", costs.hotIncrements.toFixed(4)],
     ["Counter in redis, key of about 40 characters", bytes(costs.counterBytes)],
     ["Report of a bucket of [quotas](quotas.md)", micros(costs.bucketReport)],
-    ["Event in PostgreSQL", storeText(costs.event)],
-    ["Delivery with one attempt in PostgreSQL", storeText(costs.delivery)],
     ["Deliveries of one database", `${wholeNumber(costs.deliveriesPerSecond)}/s`],
   ]);
 }
 
-function storeText({ bytes: size, wal, removalWal, deadRows, transactions }: Costs["event"]): string {
-  return `${bytes(size)}, ${bytes(wal)} of WAL and ${bytes(removalWal)} for its removal, ${
-    deadRows.toFixed(1)
-  } updates, ${transactions.toFixed(2)} transactions`;
+function storeTable({ event, delivery }: Costs): string {
+  const row = (what: string, name: keyof StoreCosts, show: (value: number) => string) => {
+    return [what, show(event[name]), show(delivery[name])];
+  };
+  return table(["Cost", "Event", "Delivery with one attempt"], [
+    row("Size in PostgreSQL", "bytes", bytes),
+    row("WAL", "wal", bytes),
+    row("WAL of the removal", "removalWal", bytes),
+    row("Updates of rows", "deadRows", (value) => value.toFixed(1)),
+    row("Transactions", "transactions", (value) => value.toFixed(2)),
+  ]);
 }
 
 function decisionTable(costs: Costs): string {

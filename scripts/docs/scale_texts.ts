@@ -82,16 +82,18 @@ export const EVENTS_TEXT = `## Events
 Each delivery has one attempt; a failed attempt adds a row and updates. A shard is a database with its own
 instances. The rate of a database is that of two cores which PostgreSQL, one instance, the sender and the receiver
 share, so machines for each of them require fewer shards. Transactions are those of busy instances, which
-[share them](webhooks/storage.md#shared-transactions).`;
+[share them](webhooks/storage.md#shared-transactions). Sizes include dead rows, whose space a vacuum makes usable
+again. The CPU of an event depends on the number of calls in a transaction, so the table uses the measured rate
+of a database instead.`;
 
 /** Advice for events, by size. */
 export const EVENT_ADVICE = `### Actions by number of events
 
 - **Up to 100 events/s**: one instance and a [file](webhooks/storage.md#a-file), or two instances and
-  PostgreSQL for availability.
-- **Up to 1,000 events/s**: PostgreSQL on its own machine with a fast disk for the WAL, and two or three instances.
-  Shorten [\`WEBHOOK_RETENTION\`](settings.md). Run [autovacuum](webhooks/storage.md#vacuum) earlier on the
-  tables that change most.
+  PostgreSQL for availability. Set [\`WEBHOOK_RETENTION\`](settings.md) to the days that you need: the size
+  grows with it.
+- **Up to 1,000 events/s**: PostgreSQL on its own machine with a fast disk for the WAL, and two or three
+  instances. Run [autovacuum](webhooks/storage.md#vacuum) earlier on the tables that change most.
 - **Up to 10,000 events/s**: several shards. Give each shard its own database, instances and address, and let
   the sender choose the shard by customer. Endpoints, keys and idempotency belong to one shard, so an event
   and its endpoints must be in the same one.
@@ -102,6 +104,8 @@ export const EVENT_ADVICE = `### Actions by number of events
   WAL and leaves dead rows; the table contains this cost. Do not partition \`event\`, \`delivery\` or
   \`attempt\` by time yourself: PostgreSQL requires the time in each unique key, and the keys of Weir are
   identifiers. If one database is too large, shorten the retention, then shard.
+- **Size**: [\`WEBHOOK_STORE_MAX_BYTES\`](settings.md) is 1.1 TB by default. Raise it above the size of a database,
+  or shorten the retention; above it, Weir refuses events.
 - **Vacuum**: autovacuum must remove as many dead rows as the table shows. Its default cost limit of 200 in 2 ms
   lets all its workers together change at most 5,000 pages/s. Set \`autovacuum_vacuum_cost_delay\` to 0 if
   PostgreSQL has its own machine, and raise \`autovacuum_freeze_max_age\`: the table shows how soon PostgreSQL
