@@ -26,6 +26,7 @@ const CLUSTER_NODES = 3;
 /** Room for counters, which is not taken before it is used, and the threads that memcached has by itself. */
 const MEMCACHED_ARGS = ["-m", "256", "-t", "4"];
 
+const WITHOUT_TABLE = fileURLToPath(new URL("./without_table.ts", import.meta.url));
 const KV = { BACKEND_TYPE: "kv" } as const;
 
 /** Hits that Weir counted for some rules. */
@@ -113,7 +114,7 @@ export class Targets {
       case "memory":
         return await this.#startWeir(name, { BACKEND_TYPE: "memory" });
       case "memory-plain":
-        return await this.#startWeir(name, { BACKEND_TYPE: "memory", SHADOW_MODE: "true" });
+        return await this.#startWeir(name, { BACKEND_TYPE: "memory" }, ["--preload", WITHOUT_TABLE]);
       case "redis":
       case "redis-workers": {
         const { port, store } = await this.#sharedRedis();
@@ -232,8 +233,12 @@ export class Targets {
     return { name, pid, port: Number(grpc), expect: "echo" };
   }
 
-  async #startWeir(name: TargetName, settings: Record<string, string>): Promise<Target> {
-    const weir = await startBenchWeir({ ...settings, GRPC_ENGINE: this.#engine });
+  async #startWeir(
+    name: TargetName,
+    settings: Record<string, string>,
+    flags: readonly string[] = [],
+  ): Promise<Target> {
+    const weir = await startBenchWeir({ ...settings, GRPC_ENGINE: this.#engine }, { flags });
     return await weirTarget(name, this.#owned.use(weir));
   }
 

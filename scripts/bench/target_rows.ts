@@ -69,7 +69,7 @@ const BOUNDS = {
   firstOkMs: 400,
   idleMb: 100,
   featuresIdleMb: 140,
-  seenOnce: 0.92,
+  seenOnce: 0.95,
   reloadSliceMs: 20,
 } as const;
 

@@ -39,7 +39,7 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
   const handle = (bytes: Uint8Array, call: CallContext): Uint8Array | PendingResponse => {
     try {
       if (isImmediate) {
-        const response = known.respond(bytes, 0, bytes.length);
+        const response = known.respond(bytes);
         if (response !== undefined) return responseBytes(response);
       } else {
         const pending = known?.handle(bytes, call, (error) => refusal(error, call));
@@ -60,7 +60,7 @@ export function createRateLimitGrpcService(decide: Decide, options: RateLimitGrp
       kind: "unary",
       name: "ShouldRateLimit",
       handle,
-      direct: isImmediate ? (bytes, start, end) => known.respond(bytes, start, end) : undefined,
+      direct: isImmediate ? (bytes, start, end) => known.direct(bytes, start, end) : undefined,
     }],
   };
 }

@@ -1,6 +1,7 @@
 import { createRateLimitGrpcService } from "../../src/grpc/rate_limit_service.ts";
 import { KnownRequests } from "../../src/grpc/known/known_requests.ts";
-import type { CallContext } from "../../src/grpc/grpc_service.ts";
+import { responseBytes } from "../../src/grpc/responses.ts";
+import type { CallContext, UnaryMethod } from "../../src/grpc/grpc_service.ts";
 import type { CounterCache } from "../../src/ratelimit/decision/counter_cache.ts";
 import type { LimitEventSink, LimitFact } from "../../src/ratelimit/decision/limit_events.ts";
 import type { Rules } from "../../src/ratelimit/rules/rules.ts";
@@ -63,6 +64,12 @@ export class KnownRequestsPair implements AsyncDisposable {
   async ask(request: Uint8Array): Promise<void> {
     const [known, plain] = [await this.#handleKnown(request), await this.#handlePlain(request)];
     assertEquals(known, plain);
+  }
+
+  /** Asks only the one that recognizes requests, in an embedded cache, as an engine does with whole frames. */
+  askKnown(request: Uint8Array): void {
+    const { direct, handle } = methodOf(this.#known, this.#requests);
+    if (direct?.(request, 0, request.length, []) === undefined) void handle(request, CALL);
   }
 
   advance(ms: number): void {
@@ -133,6 +140,10 @@ export function laterCache(clock: FakeClock, maxKeys: number): CounterCache {
 class CountedRequests extends KnownRequests {
   recognized = 0;
 
+  override direct(...request: Parameters<KnownRequests["direct"]>): ReturnType<KnownRequests["direct"]> {
+    return this.#count(super.direct(...request));
+  }
+
   override respond(...request: Parameters<KnownRequests["respond"]>): ReturnType<KnownRequests["respond"]> {
     return this.#count(super.respond(...request));
   }
@@ -147,13 +158,22 @@ class CountedRequests extends KnownRequests {
   }
 }
 
-function handleOf(fixture: ServiceFixture, known: KnownRequests | undefined): Handle {
+function methodOf(fixture: ServiceFixture, known: KnownRequests | undefined): UnaryMethod {
   const decide = fixture.service.shouldRateLimit.bind(fixture.service);
   const [method] = createRateLimitGrpcService(decide, known === undefined ? {} : { known }).methods;
   if (method?.kind !== "unary") throw new Error("The service has no unary method");
+  return method;
+}
+
+function handleOf(fixture: ServiceFixture, known: KnownRequests | undefined): Handle {
+  const method = methodOf(fixture, known);
+  let calls = 0;
   return async (request) => {
     try {
-      return await method.handle(request, CALL);
+      // Every other call is answered as a whole frame is, with bytes of the next one behind it.
+      const frame = new Uint8Array([...request, ...request]);
+      const direct = ++calls % 2 === 0 ? method.direct?.(frame, 0, request.length, []) : undefined;
+      return direct === undefined ? await method.handle(request, CALL) : responseBytes(direct);
     } catch (error) {
       return String(error);
     }

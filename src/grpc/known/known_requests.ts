@@ -48,6 +48,8 @@ export class KnownRequests {
   #rules: Rules | undefined;
   /** The time of the last lookup. */
   #nowSeconds = 0;
+  /** True if the last lookup was of `direct`, which has left the request to `respond`. */
+  #isLeft = false;
 
   constructor(options: KnownRequestsOptions) {
     this.#options = options;
@@ -59,8 +61,24 @@ export class KnownRequests {
     return this.#service.isImmediate;
   }
 
-  /** Decides the request between two positions if it is known. The response is valid until the next call. */
-  respond(bytes: Uint8Array, start: number, end: number): DirectResponse | undefined {
+  /**
+   * Decides the request between two positions if it is known; otherwise `respond` gets it next. The response is valid until
+   * the next call.
+   */
+  direct(bytes: Uint8Array, start: number, end: number): DirectResponse | undefined {
+    const response = this.#respond(bytes, start, end);
+    this.#isLeft = response === undefined;
+    return response;
+  }
+
+  /** Decides a request if it is known, and not looked up already. The response is valid until the next call. */
+  respond(bytes: Uint8Array): DirectResponse | undefined {
+    if (!this.#isLeft) return this.#respond(bytes, 0, bytes.length);
+    this.#isLeft = false;
+    return undefined;
+  }
+
+  #respond(bytes: Uint8Array, start: number, end: number): DirectResponse | undefined {
     const known = this.#find(bytes, start, end);
     if (known === undefined) return undefined;
     if (known instanceof RepeatedList) {

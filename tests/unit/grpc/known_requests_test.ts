@@ -309,6 +309,21 @@ Deno.test("known table: lookups pause while few requests are known, and are trie
   assertEquals(isFound(), true);
 });
 
+Deno.test("known requests: lookups do not pause while three of ten calls are known", async () => {
+  await using pair = new KnownRequestsPair({ files: LIST_RULES, createCache: CACHES.embedded(1_000) });
+  const requestOf = (value: string) =>
+    encoded({ ...LIST, descriptors: [{ entries: [{ key: "k", value }] }] });
+  const known = requestOf("known");
+  const isRecognized = () => {
+    const before = pair.recognized;
+    pair.askKnown(known);
+    return pair.recognized > before;
+  };
+  for (let time = 0; time < 4; time++) isRecognized();
+  for (let call = 0; call < 35_000; call++) pair.askKnown(call % 10 < 3 ? known : requestOf(`once${call}`));
+  assertEquals(isRecognized(), true);
+});
+
 Deno.test("known table: of ten thousand requests, nearly all are recognized, whatever their length", () => {
   for (let length = 36; length < 40; length++) {
     const table = new KnownTable<object>(seededRandom(length));
