@@ -10,6 +10,7 @@ import { askNew, type RecordForm, settableFields } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
 import { replaysView } from "./replays_view.ts";
 import { AUDIT, EVENT_KEYS } from "./resources.ts";
+import { shortId } from "./text.ts";
 import { triggersView } from "./triggers_view.ts";
 import type { PageParts, View } from "./view.ts";
 import { workflowsView } from "./workflows_view.ts";
@@ -85,7 +86,8 @@ const LISTS: Readonly<Record<string, string>> = {
 function objectOf(parts: PageParts, object: string): HTMLElement {
   const [kind = "", id = ""] = object.split(":");
   const list = LISTS[kind];
-  return list === undefined || id === "" ? code(object) : linkTo(parts, object, list, id);
+  const name = id === "" ? object : `${kind}:${shortId(id)}`;
+  return list === undefined || id === "" ? code(name) : linkTo(parts, name, list, id);
 }
 
 /** The views of the administration, in the order of the navigation. */

@@ -17,6 +17,7 @@ import {
   type Tone,
   unevenColumns,
 } from "./pieces.ts";
+import { endpointChoices } from "./record_filters.ts";
 import { recordListView } from "./record_list.ts";
 import type { RecordAction } from "./record_action.ts";
 import { RecordView } from "./record_view.ts";
@@ -35,12 +36,7 @@ export const deliveriesView = recordListView({
     "Each event becomes a delivery for every endpoint that subscribes to its kind. Post one:",
     "weir events post order.created --data '{\"id\": 1}'",
   ],
-  loads: {
-    endpointId: async ({ api }) => {
-      const page = await api.administer("/endpoints", { query: { limit: "200" } });
-      return recordsOf(page, "items").map((one) => [textOf(one, "id"), textOf(one, "url")]);
-    },
-  },
+  loads: { endpointId: endpointChoices },
   hasTimes: true,
   bulk: {
     adjective: "failed",

@@ -1,7 +1,7 @@
 /** A child of an element; strings become text nodes. */
 export type Child = Node | string | undefined;
 
-type TextTag = "code" | "h1" | "h2" | "h3" | "p" | "pre" | "span" | "strong" | "time";
+type TextTag = "code" | "h1" | "h2" | "h3" | "p" | "pre" | "span" | "strong" | "time" | "wbr";
 type BlockTag = "details" | "dialog" | "div" | "section" | "summary";
 type ListTag = "dd" | "dl" | "dt" | "li" | "ol" | "ul";
 type FormTag = "button" | "fieldset" | "form" | "input" | "label" | "legend";
@@ -24,6 +24,7 @@ const SAFE = [
 /** `true` sets an attribute without a value; `undefined` and `false` leave it out. */
 export type Attributes = { readonly [name in (typeof SAFE)[number]]?: string | boolean | undefined };
 
+const SEPARATOR = /(?<=[/?&=_.:,])(?![/?&=_.:,])/;
 const NAMES: ReadonlySet<string> = new Set(SAFE);
 
 /** Creates an element; strings in it are never markup. */
@@ -46,6 +47,11 @@ export function element<T extends Tag>(
 /** Replaces the children of an element. */
 export function fill(parent: Element, children: readonly Child[]): void {
   parent.replaceChildren(...children.filter((child) => child !== undefined));
+}
+
+/** A text that may break behind the separators of addresses and names. */
+export function breakable(text: string): readonly Child[] {
+  return text.split(SEPARATOR).flatMap((part, index) => index === 0 ? [part] : [element("wbr"), part]);
 }
 
 /** Sets a text only if it differs, so that screen readers do not repeat it. */
@@ -92,7 +98,7 @@ export function button(label: string, run: () => void, options: ButtonOptions = 
   const made = element(
     "button",
     { type: "button", class: look, "data-action": action, "aria-label": spoken },
-    label,
+    ...look?.startsWith("link") === true ? breakable(label) : [label],
   );
   made.addEventListener("click", run);
   return made;

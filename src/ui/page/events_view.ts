@@ -5,7 +5,7 @@ import { requestFields } from "./record_form.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
 import { EVENTS, POSTED_EVENT } from "./resources.ts";
-import { countText, NOTHING } from "./text.ts";
+import { countText } from "./text.ts";
 import { objectIn } from "./typed_text.ts";
 import type { OpenedView, PageParts } from "./view.ts";
 
@@ -35,19 +35,22 @@ function openEvent(parts: PageParts, id: string): OpenedView {
   return new RecordView(parts, {
     list: "events",
     id,
-    show: (event, now) => [
-      panel(
-        "Event",
-        facts([
-          ...factsOf(EVENTS.fields, event, now, { isErased: undefined }),
-          ["Deliveries", linkTo(parts, "Show its deliveries", "deliveries", "", { eventId: id })],
-          ["Execution", executionLink(parts, event) ?? NOTHING],
-        ]),
-      ),
-      flagOf(event, "isErased")
-        ? panel("Payload", emptyNote("Payload erased."))
-        : panel("Payload", jsonBlock("Payload", event["data"])),
-    ],
+    show: (event, now) => {
+      const execution = executionLink(parts, event);
+      return [
+        panel(
+          "Event",
+          facts([
+            ...factsOf(EVENTS.fields, event, now, { isErased: undefined }),
+            ["Deliveries", linkTo(parts, "Show its deliveries", "deliveries", "", { eventId: id })],
+            ...execution === undefined ? [] : [["Execution", execution] as const],
+          ]),
+        ),
+        flagOf(event, "isErased")
+          ? panel("Payload", emptyNote("Payload erased."))
+          : panel("Payload", jsonBlock("Payload", event["data"])),
+      ];
+    },
     actions: ({ path, record }) =>
       flagOf(record, "isErased") ? [] : [{
         label: "Erase the payload",

@@ -56,7 +56,10 @@ function openExecution(parts: PageParts, id: string): OpenedView {
         unevenColumns(
           [panel("Steps", stepsOf(one, now))],
           [
-            panel("Execution", facts([...ownFacts(parts, one, now), ["Event", event]])),
+            panel(
+              "Execution",
+              facts([...ownFacts(parts, one, now), ...isFinished(one) ? [["Event", event] as const] : []]),
+            ),
             panel("Input", jsonBlock("Input", one["input"])),
             one["output"] === undefined ? undefined : panel("Output", jsonBlock("Output", one["output"])),
             one["headers"] === undefined ? undefined : panel("Headers", jsonBlock("Headers", one["headers"])),
@@ -139,7 +142,9 @@ function ownFacts(parts: PageParts, one: Fields, now: number): Fact[] {
     // In the timeline.
     createdAt: undefined,
     startedAt: undefined,
-    finishedAt: [moment(timeOf(one, "finishedAt"), now), note(` ${durationOf(one)}`)],
+    finishedAt: isFinished(one)
+      ? [moment(timeOf(one, "finishedAt"), now), note(` ${durationOf(one)}`)]
+      : undefined,
     error: textOf(one, "error") === ""
       ? undefined
       : [element("span", { class: "problem" }, textOf(one, "error"))],
@@ -181,7 +186,9 @@ function currentStepOf(step: Fields, now: number) {
   return {
     tone: "warn",
     heading: [code(textOf(step, "name")), " ", badge(textOf(step, "kind"), "quiet"), badge("running")],
-    line: next === undefined ? [`attempt ${attempt} is running`] : [`attempt ${attempt} `, moment(next, now)],
+    line: next === undefined
+      ? [`attempt ${attempt} is running`]
+      : [`attempt ${attempt}, `, moment(next, now)],
     problem: textOf(step, "lastError"),
   } as const;
 }

@@ -50,7 +50,7 @@ export function formatOf(field: Field | undefined, name?: FormatName): Format {
   return FORMATS[name ?? FORMAT_OF[field?.type ?? "text"] ?? "prose"];
 }
 
-/** The fields of a record that have a label, in the order of their description; `own` has other contents for some. */
+/** The fields that a record has and that have a label, in the order of their description; `own` has other contents for some. */
 export function factsOf(
   described: Described,
   record: Fields,
@@ -58,9 +58,10 @@ export function factsOf(
   own: Readonly<Record<string, Content | undefined>> = {},
 ): Fact[] {
   return Object.entries(described).flatMap(([name, field]): Fact[] => {
-    const { label, type } = field;
+    const { label, type, shown } = field;
     const isOwn = Object.hasOwn(own, name);
-    if (label === undefined || !isOwn && FORMAT_OF[type] === undefined) return [];
+    const isAbsent = shown === "sometimes" && record[name] === undefined;
+    if (label === undefined || !isOwn && (isAbsent || FORMAT_OF[type] === undefined)) return [];
     const content = isOwn ? own[name] : formatOf(field).content(record, name, now);
     return content === undefined ? [] : [[label, content]];
   });

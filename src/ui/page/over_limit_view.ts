@@ -1,5 +1,7 @@
 import { keyLink } from "./explain_request.ts";
 import { shareBar } from "./bar_chart.ts";
+import { element } from "./element.ts";
+import { firstStep } from "./pieces.ts";
 import type { OverLimitKey } from "../snapshot.ts";
 import { LiveTable } from "./table.ts";
 import { countText } from "./text.ts";
@@ -23,7 +25,17 @@ function openOverLimit(parts: PageParts): OpenedView {
   const table = new LiveTable<RankedKey>({
     caption: "Keys by how often they were over their limit",
     key: ({ key }) => key,
-    empty: "No keys over their limit recently.",
+    empty: [
+      element(
+        "div",
+        {},
+        ...firstStep(
+          "No keys over their limit recently.",
+          "A key is listed after a request with it was refused. Request a decision:",
+          "weir client --domain shop --descriptors account=bob",
+        ),
+      ),
+    ],
     columns: [
       { label: "Key", look: "name", cell: ({ key }) => [keyLink(parts, key)] },
       { label: "Times over", look: "number", cell: ({ count }) => countText(count) },

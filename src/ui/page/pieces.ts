@@ -1,5 +1,5 @@
 import { exactText } from "./fields.ts";
-import { button, type Child, element, setText } from "./element.ts";
+import { breakable, button, type Child, element, setText } from "./element.ts";
 import { agoText, countText, exactTimeText, NOTHING } from "./text.ts";
 import type { PageParts } from "./view.ts";
 
@@ -72,7 +72,7 @@ export function jsonBlock(label: string, value: unknown): HTMLElement {
 
 /** An identifier, a key or an address. */
 export function code(text: string): HTMLElement {
-  return element("code", {}, text);
+  return element("code", {}, ...breakable(text));
 }
 
 /** The name of a file, with its whole path as the tooltip. */
@@ -126,6 +126,12 @@ export function moreNote(more: number): HTMLElement | undefined {
 /** Shown in place of something that does not exist. */
 export function emptyNote(text: string): HTMLElement {
   return element("p", { class: "empty" }, text);
+}
+
+/** In place of a list without a record: the way to the first one, and the command for it, if any. */
+export function firstStep(missing: string, text: string, command?: string): readonly Child[] {
+  const block = command === undefined ? undefined : textBlock("The command", command);
+  return [element("strong", {}, missing), element("p", {}, text), block];
 }
 
 /** Two columns, of which the narrow one has the details; they are first where there is one column only. */

@@ -52,7 +52,12 @@ function openQuotas(parts: PageParts): OpenedView {
     const all = numberOf(answer, "buckets") ?? 0;
     setText(problem, textOf(answer, "why"));
     const isEmpty = rows.length === 0 && filter.value === "";
-    fill(empty, isEmpty && textOf(answer, "why") === "" ? [emptyNote(NEXT_STEP)] : []);
+    fill(
+      empty,
+      isEmpty && textOf(answer, "why") === ""
+        ? [element("section", { class: "panel" }, emptyNote(NEXT_STEP))]
+        : [],
+    );
     table.update(rows.slice(0, MAX_ROWS));
     table.node.hidden = isEmpty;
     setText(

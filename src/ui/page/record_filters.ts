@@ -1,6 +1,7 @@
 import type { Field, Fields as Described } from "../../webhooks/resources/field.ts";
 import { wordsOf } from "./api.ts";
 import { button, element, setHidden } from "./element.ts";
+import { recordsOf, textOf } from "./fields.ts";
 import { shortId } from "./text.ts";
 import type { PageParts } from "./view.ts";
 
@@ -18,6 +19,12 @@ interface RecordFilter {
 
 /** Loads choices when the list opens. */
 export type LoadChoices = (parts: PageParts) => Promise<Choices>;
+
+/** The URLs of endpoints by their identifiers. */
+export async function endpointChoices({ api }: PageParts): Promise<Choices> {
+  const page = await api.administer("/endpoints", { query: { limit: "200" } });
+  return recordsOf(page, "items").map((one) => [textOf(one, "id"), textOf(one, "url")]);
+}
 
 /** Options of the filters of a list. */
 interface RecordFiltersOptions {

@@ -5,7 +5,7 @@ import { type FormatName, formatOf } from "./field_display.ts";
 import { exactText, type Fields, recordsOf, textOf } from "./fields.ts";
 import { Polling } from "./polling.ts";
 import { Pager } from "./pager.ts";
-import { textBlock } from "./pieces.ts";
+import { firstStep } from "./pieces.ts";
 import { actionButton, actionMenu, type RecordAction, type Row } from "./record_action.ts";
 import { type LoadChoices, RecordFilters } from "./record_filters.ts";
 import { type BulkAction, RecordSelection } from "./record_selection.ts";
@@ -253,7 +253,6 @@ class RecordList implements OpenedView {
     const { resource: { list, items = list.replaceAll("-", " ") }, next: [text, command] } = this.#options;
     if (this.#filters.isSet) return setText(this.#empty, `No matching ${items}.`);
     if (this.#empty.childElementCount > 0) return;
-    const block = command === undefined ? undefined : textBlock("The command", command);
-    fill(this.#empty, [element("strong", {}, `No ${items} yet.`), element("p", {}, text), block]);
+    fill(this.#empty, firstStep(`No ${items} yet.`, text, command));
   }
 }

@@ -4,6 +4,7 @@ import { type Fields, flagOf, numberOf, textOf, textsOf } from "./fields.ts";
 import { badge, code, facts, linkTo, panel } from "./pieces.ts";
 import type { RecordAction, Row } from "./record_action.ts";
 import { parsedValues, requestFields } from "./record_form.ts";
+import { endpointChoices } from "./record_filters.ts";
 import { recordListView } from "./record_list.ts";
 import { RecordView } from "./record_view.ts";
 import { ENDPOINT_REPLAY, REPLAYS } from "./resources.ts";
@@ -17,6 +18,7 @@ export const replaysView = recordListView({
   title: "Replays",
   about: "Past events that are sent to an endpoint again, and retries of many deliveries.",
   next: ["A replay sends past events to an endpoint again:", "weir endpoints replay ID --since 24h"],
+  loads: { endpointId: endpointChoices },
   columns: [
     "state",
     { label: "Of", cell: ({ record }) => [badge(textOf(record, "source"))] },
@@ -24,7 +26,10 @@ export const replaysView = recordListView({
     {
       label: "Endpoint",
       look: "name",
-      cell: ({ record }) => [code(shortId(textOf(record, "endpointId")) || "all")],
+      cell: ({ record, labelOf }) => {
+        const id = textOf(record, "endpointId");
+        return [code(labelOf(id) ?? (shortId(id) || "all"))];
+      },
     },
     { label: "Selection", look: "name", cell: ({ record }) => selectionOf(record) },
     "createdAt",
@@ -74,7 +79,7 @@ function openReplay(parts: PageParts, id: string): OpenedView {
         done: progressOf(replay),
         count: undefined,
         endpointId: endpointId === "" ? "all" : [linkTo(parts, endpointId, "endpoints", endpointId)],
-        filter: filter === undefined ? NOTHING : [code(filter)],
+        filter: filter === undefined ? undefined : [code(filter)],
       };
       const deliveries = (text: string, state: string) => [
         linkTo(parts, text, "deliveries", "", { replayId: id, state }),

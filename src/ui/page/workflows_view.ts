@@ -1,4 +1,4 @@
-import { button, type Child, element } from "./element.ts";
+import { breakable, button, type Child, element } from "./element.ts";
 import { type Fields, flagOf, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
 import { badge, code, emptyNote, type Fact, facts, fileOf, moment, moreNote, note, panel } from "./pieces.ts";
 import { recordListView } from "./record_list.ts";
@@ -46,7 +46,7 @@ function errorsCell(record: Fields): readonly Child[] {
 
 function problemLine(problem: Fields): HTMLElement {
   const parts = ["at", "path", "text"].map((name) => textOf(problem, name)).filter((part) => part !== "");
-  return element("p", { class: "problem" }, parts.join(": "));
+  return element("p", { class: "problem" }, ...breakable(parts.join(": ")));
 }
 
 function openWorkflow(parts: PageParts, id: string): OpenedView {
