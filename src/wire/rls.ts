@@ -172,7 +172,7 @@ export function encodeRateLimitResponse(response: WireRateLimitResponse): Uint8A
 }
 
 /**
- * Writes responses with one status and its code that differ only in the code, in what remains and in when it is reset.
+ * Writes responses with one status that differ only in the codes, in what remains and in when it is reset.
  * `unit` is a number of `RateLimitResponse.RateLimit.Unit`.
  */
 export class LimitResponseForm {
@@ -192,10 +192,11 @@ export class LimitResponseForm {
     return bytes.length > MAX_FORM_LIMIT ? undefined : new LimitResponseForm(bytes);
   }
 
-  /** Writes a response at a position and returns its end. `code` is a number of `RateLimitResponse.Code`. */
+  /** Writes a response at a position and returns its end. Codes are numbers of `RateLimitResponse.Code`. */
   write(
     into: Uint8Array,
     at: number,
+    overallCode: number,
     code: number,
     limitRemaining: number,
     secondsUntilReset: number,
@@ -203,7 +204,7 @@ export class LimitResponseForm {
     const head = this.#head;
     const { length } = head;
     for (let index = 0; index < length; index++) into[at + index] = head[index] ?? 0;
-    into[at + CODE_AT] = code;
+    into[at + CODE_AT] = overallCode;
     into[at + STATUS_CODE_AT] = code;
     let end = at + length;
     if (limitRemaining > 0) {

@@ -1,6 +1,6 @@
 import type { Counted } from "../../ratelimit/algorithms/taken.ts";
 import type { Caller, CountReceiver } from "../../ratelimit/decision/counter_cache.ts";
-import type { DescriptorStatus } from "../../ratelimit/decision.ts";
+import type { Code, DescriptorStatus } from "../../ratelimit/decision.ts";
 import { RepeatedList, type RepeatedRequest } from "../../ratelimit/decision/repeated_request.ts";
 import type { RateLimitRequest } from "../../ratelimit/request.ts";
 import type { Rules } from "../../ratelimit/rules/rules.ts";
@@ -21,6 +21,7 @@ type RepeatingService = Pick<
   | "decideRepeated"
   | "recoverRepeated"
   | "decideList"
+  | "overallCode"
 >;
 
 /** A request with one descriptor, and the form of its responses. */
@@ -88,7 +89,7 @@ export class KnownRequests {
     }
     this.#service.takeRepeated(known, NO_CALLER, this.#count);
     const status = this.#service.decideRepeated(known, this.#count.taken, this.#nowSeconds);
-    return this.#response.of(known.formOf(status), status);
+    return this.#response.of(known.formOf(status), status, this.#service.overallCode(status));
   }
 
   /** The response to a request that is known, by a count that comes later. */
@@ -167,8 +168,10 @@ class EncodedResponse implements DirectResponse {
 class KnownResponse implements DirectResponse {
   #form: LimitResponseForm | undefined;
   #status: DescriptorStatus | undefined;
+  #overallCode: Code = "OK";
 
-  of(form: LimitResponseForm, status: DescriptorStatus): this {
+  of(form: LimitResponseForm, status: DescriptorStatus, overallCode: Code): this {
+    this.#overallCode = overallCode;
     this.#form = form;
     this.#status = status;
     return this;
@@ -181,7 +184,8 @@ class KnownResponse implements DirectResponse {
   write(into: Uint8Array, at: number): number {
     if (this.#form === undefined || this.#status === undefined) return at;
     const { code, limitRemaining, secondsUntilReset = 0 } = this.#status;
-    return this.#form.write(into, at, CODE_NUMBERS[code], limitRemaining, secondsUntilReset);
+    const overall = CODE_NUMBERS[this.#overallCode];
+    return this.#form.write(into, at, overall, CODE_NUMBERS[code], limitRemaining, secondsUntilReset);
   }
 }
 const RESPONSE = new KnownResponse();
@@ -228,7 +232,9 @@ class KnownCall implements CountReceiver, PendingResponse {
   }
 
   #respond(status: DescriptorStatus): void {
-    this.#message = responseBytes(RESPONSE.of(this.#known.formOf(status), status));
+    this.#message = responseBytes(
+      RESPONSE.of(this.#known.formOf(status), status, this.#service.overallCode(status)),
+    );
     this.#done?.(this.#message);
   }
 

@@ -2,7 +2,7 @@ import type { Counted } from "../algorithms/taken.ts";
 import type { Rules } from "../rules/rules.ts";
 import type { RuleCounters, StatsSink } from "../stats_sink.ts";
 import type { PlannedHits } from "./hit_counter.ts";
-import type { PlannedDescriptor } from "./plan.ts";
+import type { Plan, PlannedDescriptor } from "./plan.ts";
 import type { RepeatedList, RepeatedRequest } from "./repeated_request.ts";
 import type { RuleCounts } from "./rule_counts.ts";
 
@@ -30,9 +30,8 @@ export function callOf({ plan, hit, counters, windows }: RepeatedRequest): Call 
   return { ...call, counts: owners.map(() => 0), hits: windows.all.map((window) => window.hit), owners };
 }
 
-/** The call of a request with several descriptors, without its hits. */
-export function callOfList({ plan, all }: RepeatedList): Call {
-  const counters = all.map((one) => one.counters);
+/** The call of a list, without its hits. */
+export function callOfList({ plan }: RepeatedList, counters: RuleCounters[]): Call {
   return { plan, counters, counts: [], hits: [], owners: [], isReading: false };
 }
 
@@ -41,12 +40,12 @@ export function ruleCountersOf(
   { counters }: LoadedRules,
   planned: PlannedDescriptor,
   stats: StatsSink,
-  domain: string,
+  { request }: Pick<Plan, "request">,
 ): RuleCounters {
   const rule = planned.limit?.rule;
   const known = rule === undefined ? undefined : counters[rule.index];
   if (known !== undefined) return known;
-  const found = stats.rule(planned.metricKey, domain);
+  const found = stats.rule(planned.metricKey, request.domain);
   if (rule?.metricKey !== undefined) counters[rule.index] = found;
   return found;
 }

@@ -5,15 +5,14 @@ import { type LoadedRules, ruleCountersOf } from "./call.ts";
 import type { CounterCache } from "./counter_cache.ts";
 import { type Plan, type PlanContext, planHits } from "./plan.ts";
 import {
+  allowsRepeats,
+  type CountedDescriptor,
   type KeptCounters,
-  repeatableOf,
   repeatablesOf,
-  type RepeatedHit,
   RepeatedList,
   RepeatedRequest,
 } from "./repeated_request.ts";
 import { RepeatedWindows } from "./repeated_windows.ts";
-import { countersOf } from "./take_hits.ts";
 
 /** Inputs of a repeated request, in addition to those of its plan. */
 interface RepeatContext<Form> extends PlanContext {
@@ -30,12 +29,15 @@ export function planRepeated<Form>(
   context: RepeatContext<Form>,
 ): RepeatedRequest<Form> | RepeatedList | undefined {
   const { cache, policy, stats, formOf, nowSeconds } = context;
+  if (!allowsRepeats(policy)) return undefined;
   const plan = planHits(loaded.rules, request, context);
-  if (plan.descriptors.length > 1) return planList(loaded, plan, context);
-  const planned = repeatableOf(plan);
-  const form = planned?.limit.current === undefined ? undefined : formOf(planned.limit.current);
-  if (planned === undefined || form === undefined) return undefined;
-  const counters = ruleCountersOf(loaded, planned, stats, request.domain);
+  const all = repeatablesOf(plan);
+  if (all === undefined) return undefined;
+  const [planned] = all;
+  if (planned === undefined || all.length > 1) return listOf(plan, all, context);
+  const form = planned.limit.current === undefined ? undefined : formOf(planned.limit.current);
+  if (form === undefined) return undefined;
+  const counters = ruleCountersOf(loaded, planned, stats, plan);
   const counter = context.counters.counterOf(planned.hit);
   const windows = planned.windows === undefined
     ? undefined
@@ -44,18 +46,13 @@ export function planRepeated<Form>(
   return new RepeatedRequest(plan, planned, { nowSeconds, counter, counters, form, windows });
 }
 
-/** With the policy that reads first, the hits of a list depend on each other. */
-function planList(
-  loaded: LoadedRules,
+/** With the policy that reads first, several hits depend on each other. */
+function listOf(
   plan: Plan,
-  { policy, counters, stats, nowSeconds }: Omit<RepeatContext<unknown>, "formOf">,
+  all: readonly CountedDescriptor[],
+  { policy, counters, nowSeconds }: Omit<RepeatContext<unknown>, "formOf">,
 ): RepeatedList | undefined {
-  const planned = policy.stopIncrementWhenOverLimit ? undefined : repeatablesOf(plan);
-  if (planned === undefined) return undefined;
-  const all = planned.map((one): RepeatedHit => {
-    const { hit, hits, limit } = one;
-    return { hit, hits, limit, counters: ruleCountersOf(loaded, one, stats, plan.request.domain) };
-  });
-  const takers = countersOf(counters, all.map(({ hit }) => hit));
-  return new RepeatedList(plan, all, { nowSeconds, takers });
+  if (policy.stopIncrementWhenOverLimit) return undefined;
+  if (all.some(({ windows }) => windows !== undefined)) return undefined;
+  return new RepeatedList(plan, all, { nowSeconds, counters: all.map(({ hit }) => counters.counterOf(hit)) });
 }

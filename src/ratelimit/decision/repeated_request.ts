@@ -9,15 +9,16 @@ import {
   type TakenHit,
 } from "./counter_cache.ts";
 import type { Decision, DescriptorStatus } from "../decision.ts";
+import { nearHits, nearLimitThreshold } from "../rules/rule_stats.ts";
+import { statusOf } from "./decide_count.ts";
 import type { Plan, PlannedDescriptor } from "./plan.ts";
 import { hasHeaders, type Policy } from "./policy.ts";
 import type { RateLimit } from "../rules/rules.ts";
 import type { RepeatedWindows } from "./repeated_windows.ts";
 import type { RuleCounters } from "../stats_sink.ts";
-import type { HitsCounter } from "./take_hits.ts";
 
 /** A descriptor that is counted. */
-type CountedDescriptor = PlannedDescriptor & { readonly limit: RateLimit; readonly hit: AnyHit };
+export type CountedDescriptor = PlannedDescriptor & { readonly limit: RateLimit; readonly hit: AnyHit };
 
 /**
  * A request with one descriptor that has the same effects each time, apart from the count. Valid for the same rules, within
@@ -77,24 +78,23 @@ export class RepeatedRequest<Form = unknown> {
 /** Lists of more descriptors are not kept, because each takes memory. */
 const MAX_LISTED = 8;
 
-/** A request with several descriptors, each of which has the same effects each time. Valid as a `RepeatedRequest` is. */
+/** A request whose descriptors have the same effects each time. Valid as a `RepeatedRequest` is. */
 export class RepeatedList {
-  /** In the order of the descriptors, as all lists. */
-  readonly all: readonly RepeatedHit[];
-  readonly takers: readonly HitsCounter[];
-  readonly hits: readonly AnyHit[];
+  /** The descriptors of the plan; copies would be more memory to read. */
+  readonly all: readonly CountedDescriptor[];
+  /** In the same order. */
+  readonly counters: readonly Counter[];
   readonly validFrom: number;
   readonly windowEnd: number;
   readonly plan: Plan;
 
-  constructor(plan: Plan, all: readonly RepeatedHit[], { nowSeconds, takers }: {
+  constructor(plan: Plan, all: readonly CountedDescriptor[], { nowSeconds, counters }: {
     readonly nowSeconds: number;
-    readonly takers: readonly HitsCounter[];
+    readonly counters: readonly Counter[];
   }) {
     const { validFrom, windowEnd } = spanOf(plan, nowSeconds);
     this.all = all;
-    this.takers = takers;
-    this.hits = all.map(({ hit }) => hit);
+    this.counters = counters;
     this.validFrom = validFrom;
     this.windowEnd = windowEnd;
     this.plan = plan;
@@ -114,14 +114,49 @@ export class RepeatedList {
     }
     return true;
   }
+
+  /** Records hits that are all within their limits, and returns the statuses. */
+  recordWithin(
+    counters: readonly RuleCounters[],
+    counts: readonly Counted[],
+    context: RecordContext,
+  ): DescriptorStatus[] {
+    const statuses: DescriptorStatus[] = [];
+    for (let index = 0; index < counters.length; index++) {
+      const one = this.all[index];
+      const ofOne = counters[index];
+      if (one === undefined || ofOne === undefined) continue;
+      statuses.push(recordWithin(one, ofOne, counts[index] ?? 0, context));
+    }
+    return statuses;
+  }
 }
 
-/** One of the hits of a repeated request. */
-export type RepeatedHit = Pick<RepeatedRequest, "hit" | "hits" | "limit" | "counters">;
-
 /** True if hits are within their limit. */
-export function isWithin({ hits, limit }: RepeatedHit, count: Counted): boolean {
+export function isWithin(
+  { hits, limit }: Pick<CountedDescriptor, "hits" | "limit">,
+  count: Counted,
+): boolean {
   return typeof count === "number" ? count >= hits && count <= limit.requestsPerUnit : count.granted;
+}
+
+interface RecordContext {
+  readonly nearLimitRatio: number;
+  readonly nowSeconds: number;
+}
+
+/** Records hits within their limit, and returns the status. */
+export function recordWithin(
+  one: Pick<CountedDescriptor, "hit" | "hits" | "limit">,
+  counters: RuleCounters,
+  count: Counted,
+  { nearLimitRatio, nowSeconds }: RecordContext,
+): DescriptorStatus {
+  const { limit, hits } = one;
+  const near = nearLimitThreshold(limit.conditional?.capacity ?? limit.requestsPerUnit, nearLimitRatio);
+  counters.withinLimit += hits;
+  counters.nearLimit += nearHits(typeof count === "number" ? count : count.used, hits, near);
+  return statusOf(one, limit, count, nowSeconds);
 }
 
 /** The time in which a plan is valid, which conditional hits do not limit. */
@@ -165,33 +200,22 @@ export class KeptCounters {
   }
 }
 
-/** True if decisions by this policy depend on nothing but one rule and its count. */
+/** True if decisions by this policy have nothing but statuses. */
 export function allowsRepeats(policy: Policy): boolean {
-  return !hasHeaders(policy) && !policy.dynamicMetadata && !policy.shadowMode && !policy.quotaMode;
+  return !hasHeaders(policy) && !policy.dynamicMetadata;
 }
 
-/** The only descriptor of a request that has the same effects each time. */
-export function repeatableOf(plan: Plan): CountedDescriptor | undefined {
-  return plan.descriptors.length > 1 ? undefined : repeatableAt(plan, 0);
+/** The descriptors of a request, if each has the same effects each time. */
+export function repeatablesOf({ descriptors }: Plan): readonly CountedDescriptor[] | undefined {
+  return descriptors.length <= MAX_LISTED && descriptors.every(isRepeatable) ? descriptors : undefined;
 }
 
-/** The descriptors of a request with several, if each has the same effects each time. */
-export function repeatablesOf(plan: Plan): readonly CountedDescriptor[] | undefined {
-  const { length } = plan.descriptors;
-  if (length > MAX_LISTED) return undefined;
-  const all = plan.descriptors.flatMap((_, index) => repeatableAt(plan, index) ?? []);
-  return all.length === length && all.every(({ windows }) => windows === undefined) ? all : undefined;
-}
-
-function repeatableAt({ descriptors, request }: Plan, index: number): CountedDescriptor | undefined {
-  const planned = descriptors[index];
-  if (planned === undefined) return undefined;
-  const { limit, hit } = planned;
-  if (limit === undefined || hit === undefined || planned.negative || planned.hits === 0) return undefined;
-  const isPlain = limit.rule?.metricKey !== undefined && !limit.unlimited && !limit.shadowMode &&
-    !limit.quotaMode && limit.events?.nearLimit !== true && limit.replaces.length === 0 &&
-    request.descriptors[index]?.limit === undefined && !("holder" in hit);
-  return isPlain ? { ...planned, limit, hit } : undefined;
+/** In shadow and quota mode, hits within the limit have the same effects as without. */
+function isRepeatable(planned: PlannedDescriptor): planned is CountedDescriptor {
+  const { limit, hit, negative, hits } = planned;
+  if (limit === undefined || hit === undefined || negative || hits === 0 || "holder" in hit) return false;
+  return limit.rule?.metricKey !== undefined && !limit.unlimited && limit.events?.nearLimit !== true &&
+    limit.replaces.length === 0;
 }
 
 /** The status of a decision with one descriptor. */

@@ -5,9 +5,9 @@ import type { Counted } from "../algorithms/taken.ts";
 import { type Call, callOf, callOfList, type LoadedRules, ruleCountersOf } from "./call.ts";
 import { type AnyHit, type Caller, type CountReceiver, type LocalCache } from "./counter_cache.ts";
 import { decide, type Outcome } from "./decide.ts";
-import { ALLOWED_UNCOUNTED, statusOf } from "./decide_count.ts";
+import { ALLOWED_UNCOUNTED } from "./decide_count.ts";
 import { refusalsOf } from "./decide_windows.ts";
-import type { CurrentLimit, Decision, DescriptorStatus } from "../decision.ts";
+import type { Code, CurrentLimit, Decision, DescriptorStatus } from "../decision.ts";
 import { DecisionTally } from "./decision_tally.ts";
 import { BACKEND_ERRORS, CacheError, InvalidRequestError, NoConfigurationError } from "../errors.ts";
 import { HitCounter, type HitCounterOptions } from "./hit_counter.ts";
@@ -16,21 +16,20 @@ import { LocalRefusals } from "./local_refusals.ts";
 import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
 import { planRepeated } from "./plan_repeated.ts";
 import {
-  allowsRepeats,
   isWithin,
   KeptCounters,
   onlyStatus,
-  type RepeatedHit,
+  recordWithin,
   type RepeatedList,
   type RepeatedRequest,
 } from "./repeated_request.ts";
 import { countOfWindows, WindowAnswers } from "./repeated_windows.ts";
 import type { RateLimitRequest } from "../request.ts";
 import { RuleCounts } from "./rule_counts.ts";
-import { addStats, nearHits, nearLimitThreshold, type RuleStats } from "../rules/rule_stats.ts";
+import { addStats, type RuleStats } from "../rules/rule_stats.ts";
 import type { Rules } from "../rules/rules.ts";
 import { addRefusals, type RuleCounters, type StatsSink } from "../stats_sink.ts";
-import { type Answers, areCounted, callerSince, errorOf, takeFrom, Uncounted } from "./take_hits.ts";
+import { type Answers, areCounted, callerSince, errorOf, Taking, Uncounted } from "./take_hits.ts";
 import { validateRequest } from "./validate.ts";
 
 /** Options of the service. */
@@ -51,7 +50,6 @@ export class RateLimitService {
   readonly #options: RateLimitServiceOptions;
   readonly #counter: HitCounter;
   readonly #local: LocalRefusals | undefined;
-  readonly #allowsRepeats: boolean;
   readonly #kept: KeptCounters;
   readonly #cancelSetBack: () => void;
   readonly #listeners = new Set<(rules: Rules) => void>();
@@ -67,7 +65,6 @@ export class RateLimitService {
     const { localCache } = options;
     this.#local = localCache === undefined ? undefined : new LocalRefusals(localCache, clock);
     this.#kept = new KeptCounters(options.cache);
-    this.#allowsRepeats = allowsRepeats(options.policy);
   }
 
   /** Listens to the clock no longer. */
@@ -146,7 +143,7 @@ export class RateLimitService {
     formOf: (limit: CurrentLimit) => Form | undefined,
   ): RepeatedRequest<Form> | RepeatedList | undefined {
     const loaded = this.#loaded;
-    if (!this.#allowsRepeats || loaded === undefined) return undefined;
+    if (loaded === undefined) return undefined;
     const nowSeconds = this.nowSeconds();
     return planRepeated(loaded, request, { ...this.#options, counters: this.#kept, formOf, nowSeconds });
   }
@@ -156,42 +153,49 @@ export class RateLimitService {
     return Math.floor(this.#options.clock.now() / 1000);
   }
 
-  /** Decides a current request with several descriptors. */
+  /** Decides a current request that is a list. */
   decideList(list: RepeatedList, caller: Caller): Decision | Promise<Decision> {
-    for (const { counters, hits } of list.all) counters.totalHits += hits;
-    if (this.#local !== undefined) {
-      const call = callOfList(list);
-      const nowSeconds = this.nowSeconds();
-      for (const one of list.all) this.#addHit(call, one.hit, this.#local.of(one.hit, one, nowSeconds));
-      if (call.hits.length < list.all.length) return this.#count(call, caller);
+    const loaded = this.#loaded;
+    if (loaded === undefined) throw new NoConfigurationError();
+    const { all } = list;
+    const counters: RuleCounters[] = [];
+    for (const one of all) {
+      const ofOne = ruleCountersOf(loaded, one, this.#options.stats, list.plan);
+      ofOne.totalHits += one.hits;
+      counters.push(ofOne);
     }
-    const answers = takeFrom(list.takers, list.hits, caller);
-    if (!(answers instanceof Promise)) return this.#settleList(list, answers, caller);
-    return answers.then((after) => this.#settleList(list, after, caller));
+    if (this.#local !== undefined) {
+      const call = callOfList(list, counters);
+      const nowSeconds = this.nowSeconds();
+      for (const one of all) this.#addHit(call, one.hit, this.#local.of(one.hit, one, nowSeconds));
+      if (call.hits.length < all.length) return this.#count(call, caller);
+    }
+    const taking = new Taking(all.length, all.length, caller);
+    for (let index = 0; index < all.length; index++) {
+      const counter = list.counters[index];
+      if (counter !== undefined) taking.take({ counter, size: 1 }, all[index]?.hits ?? 0, index);
+    }
+    const answers = taking.answers();
+    if (!(answers instanceof Promise)) return this.#settleList(list, counters, answers, caller);
+    return answers.then((after) => this.#settleList(list, counters, after, caller));
   }
 
-  #settleList(list: RepeatedList, answers: Answers, caller: Caller): Decision | Promise<Decision> {
+  #settleList(
+    list: RepeatedList,
+    counters: RuleCounters[],
+    answers: Answers,
+    caller: Caller,
+  ): Decision | Promise<Decision> {
     if (!areCounted(answers) || !list.isWithin(answers)) {
-      const call = callOfList(list);
+      const call = callOfList(list, counters);
       for (const { hit } of list.all) this.#addHit(call, hit, undefined);
       return this.#settle(call, answers, caller);
     }
-    const nowSeconds = this.nowSeconds();
-    const statuses = list.all.map((one, index) => this.#allow(one, answers[index] ?? 0, nowSeconds));
+    const { nearLimitRatio } = this.#options.policy;
+    const context = { nearLimitRatio, nowSeconds: this.nowSeconds() };
+    const statuses = list.recordWithin(counters, answers, context);
     this.tally.total++;
     return { overallCode: "OK", statuses, responseHeadersToAdd: [], dynamicMetadata: undefined };
-  }
-
-  /** Records hits within their limit, and returns the status. */
-  #allow(one: RepeatedHit, count: Counted, nowSeconds: number): DescriptorStatus {
-    const { limit, hits, counters } = one;
-    const near = nearLimitThreshold(
-      limit.conditional?.capacity ?? limit.requestsPerUnit,
-      this.#options.policy.nearLimitRatio,
-    );
-    counters.withinLimit += hits;
-    counters.nearLimit += nearHits(typeof count === "number" ? count : count.used, hits, near);
-    return statusOf(one, limit, count, nowSeconds);
   }
 
   /** Takes the hits of a current request; call `decideRepeated` or `recoverRepeated` with what the receiver gets. */
@@ -216,12 +220,18 @@ export class RateLimitService {
     windows?.take(hits, caller, receiver);
   }
 
+  /** The code of a decision with this status only. */
+  overallCode({ code }: DescriptorStatus): Code {
+    return this.#options.policy.shadowMode ? "OK" : code;
+  }
+
   /** Decides a repeated request by its count. */
   decideRepeated(repeated: RepeatedRequest, count: Counted, nowSeconds: number): DescriptorStatus {
     if (repeated.windows !== undefined) return this.#decideWindows(repeated, count, nowSeconds);
     if (!isWithin(repeated, count)) return onlyStatus(this.#finish(callOf(repeated), [count]));
     this.tally.total++;
-    return this.#allow(repeated, count, nowSeconds);
+    const { nearLimitRatio } = this.#options.policy;
+    return recordWithin(repeated, repeated.counters, count, { nearLimitRatio, nowSeconds });
   }
 
   #decideWindows(repeated: RepeatedRequest, count: Counted, nowSeconds: number): DescriptorStatus {
@@ -258,7 +268,7 @@ export class RateLimitService {
         call.counts.push(0);
         continue;
       }
-      const counters = ruleCountersOf(loaded, planned, stats, plan.request.domain);
+      const counters = ruleCountersOf(loaded, planned, stats, plan);
       call.counters[index] = counters;
       if (!planned.negative) counters.totalHits += planned.hits;
       if (planned.windows !== undefined) this.#addWindows(call, planned.windows, nowSeconds);

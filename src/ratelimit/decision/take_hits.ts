@@ -21,15 +21,7 @@ export function takeHits(
   caller?: Caller,
 ): Answers | Promise<Answers> {
   // First of all: a key that the cache cannot store fails the call before anything is counted.
-  return takeFrom(countersOf(cache, hits), hits, caller);
-}
-
-/** The same with the counters of the hits. */
-export function takeFrom(
-  counters: readonly HitsCounter[],
-  hits: readonly AnyHit[],
-  caller: Caller | undefined,
-): Answers | Promise<Answers> {
+  const counters = countersOf(cache, hits);
   const taking = new Taking(hits.length, counters.length, caller);
   let at = 0;
   for (const counter of counters) {
@@ -47,7 +39,7 @@ export interface HitsCounter {
 }
 
 /** The counters of hits, in their order. */
-export function countersOf(cache: Pick<CounterCache, "counterOf">, hits: readonly AnyHit[]): HitsCounter[] {
+export function countersOf(cache: CounterCache, hits: readonly AnyHit[]): HitsCounter[] {
   const counters: HitsCounter[] = [];
   for (let at = 0; at < hits.length; at += counters.at(-1)?.size ?? 1) {
     const hit = hits[at];

@@ -106,6 +106,13 @@ const POLICIES: Readonly<
   "evictions": { maxKeys: 6 },
   "reading first": { maxKeys: 1_000, policy: { stopIncrementWhenOverLimit: true } },
   "shadow mode": { maxKeys: 1_000, policy: { shadowMode: true } },
+  "quota mode": { maxKeys: 1_000, policy: { quotaMode: true } },
+  "metadata": { maxKeys: 1_000, policy: { dynamicMetadata: true } },
+  "standard headers and a local cache": {
+    maxKeys: 1_000,
+    localCacheBytes: 10_000,
+    policy: { standardHeaders: true, stopIncrementWhenOverLimit: true },
+  },
   "response headers": {
     maxKeys: 1_000,
     policy: { responseHeaders: { limit: "l", remaining: "r", reset: "s" } },
@@ -137,7 +144,8 @@ for (const [kind, createCache] of Object.entries(CACHES)) {
         reported += pair.reported;
       }
       assertNotEquals(reported, 0);
-      const isOff = options.policy?.shadowMode === true || options.policy?.responseHeaders !== undefined;
+      const { dynamicMetadata, standardHeaders, responseHeaders } = options.policy ?? {};
+      const isOff = dynamicMetadata === true || standardHeaders === true || responseHeaders !== undefined;
       assertEquals(recognized > 0, !isOff);
     });
   }
