@@ -182,22 +182,25 @@ class Bed {
     }
   }
 
-  /** In so many seconds, from one on, the limit passes on average; those in which the machine is too busy do not count. */
-  async isExact(name: string, from: number, seconds: number, { least = 1 - EXACT } = {}): Promise<void> {
-    const options = { deadlineMs: 120_000, intervalMs: 100 };
-    await until(`${seconds} seconds: ${name}`, () => this.#fed(from).length >= seconds, options);
-    this.#isMean(name, this.#fed(from), least);
+  /** In so many seconds in a row, after one, the limit passes on average; those in which the machine is too busy do not count. */
+  async isExact(name: string, from: number, seconds: number): Promise<void> {
+    await until(`${seconds} seconds: ${name}`, () => {
+      const passed = this.#fed(from);
+      if (passed.length < seconds) return false;
+      this.#assertMean(name, passed.slice(-seconds));
+      return true;
+    }, { deadlineMs: 120_000, intervalMs: 100 });
   }
 
   /** Before a second, the limit passed on average, in those seconds in which the machine was not too busy. */
   wasExact(name: string, from: number, to: number): void {
     const passed = this.#fed(from, to);
-    if (passed.length > 0) this.#isMean(name, passed, 1 - EXACT);
+    if (passed.length > 0) this.#assertMean(name, passed);
   }
 
-  #isMean(name: string, passed: readonly number[], least: number): void {
+  #assertMean(name: string, passed: readonly number[]): void {
     const mean = sum(passed) / passed.length;
-    const isGood = mean >= LIMIT * least && mean <= LIMIT * (1 + EXACT) + BURST / passed.length;
+    const isGood = mean >= LIMIT * (1 - EXACT) && mean <= LIMIT * (1 + EXACT) + BURST / passed.length;
     assert(isGood, `${name}: ${mean.toFixed(1)} per second: ${passed.join(" ")}\n${this.#fleet.report()}`);
   }
 
