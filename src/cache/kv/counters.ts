@@ -67,7 +67,8 @@ export class KvConditionalCounter implements Counter {
   readonly limit: ConditionalLimit;
   /** Of leases. */
   readonly holder: string | undefined;
-  readonly expiresInSeconds: number;
+  readonly keys: readonly string[];
+  readonly expiresInSeconds: readonly number[];
   readonly #take: KvTake;
   /** Of a cluster; absent until it is computed. */
   slot: number | undefined = undefined;
@@ -76,7 +77,8 @@ export class KvConditionalCounter implements Counter {
     this.key = hit.key;
     this.limit = hit.limit;
     this.holder = "holder" in hit ? hit.holder : undefined;
-    this.expiresInSeconds = Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS);
+    this.keys = [hit.key];
+    this.expiresInSeconds = [Math.min(hit.expiresInSeconds, MAX_DURATION_SECONDS)];
     this.#take = take;
   }
 
@@ -86,7 +88,7 @@ export class KvConditionalCounter implements Counter {
 }
 
 /** The counters of several windows, which are on one node. */
-export class KvJointCounter implements Counter {
+class KvJointCounter implements Counter {
   /** Of all windows, which no other counter has; a cluster finds the node by its tag. */
   readonly key: string;
   readonly limit: JointLimits;

@@ -29,6 +29,8 @@ const FIRST_BYTES = 4_096;
 const KEPT_BYTES = 262_144;
 const KEPT_BUFFERS = 8;
 const spare: Uint8Array[] = [];
+/** The beginnings of short arguments, by their length. */
+const LENGTH_HEADS = Array.from({ length: 128 }, (_, length) => UTF8.encode(`$${length}\r\n`));
 
 /** Collects the bytes of commands. */
 export class RespWriter {
@@ -53,7 +55,9 @@ export class RespWriter {
   argument(value: string | number): this {
     const text = String(value);
     const start = this.#length;
-    this.text(`$${text.length}\r\n`);
+    const head = LENGTH_HEADS[text.length];
+    if (head === undefined) this.text(`$${text.length}\r\n`);
+    else this.bytes(head);
     const at = this.#reserve(text.length + 2);
     const bytes = this.#bytes;
     for (let index = 0; index < text.length; index++) {

@@ -1,6 +1,6 @@
 import type { Ask, WaitingAsk } from "../hit_batch.ts";
 import { shortened } from "../server_connection.ts";
-import { KvJointCounter, type KvScriptCounter } from "./counters.ts";
+import type { KvScriptCounter } from "./counters.ts";
 import { ReplyError, type RespWriter } from "./resp.ts";
 import { parseTaken, type ScriptCall, writeScriptCall } from "./scripts/script.ts";
 
@@ -12,7 +12,7 @@ interface TakeGroup extends ScriptCall {
   readonly holders: string[];
   /** In the order of the addends. */
   readonly asks: TakeAsk[];
-  expiresInSeconds: number[];
+  expiresInSeconds: readonly number[];
 }
 
 /** The error of a server that has not seen the script since it started or since SCRIPT FLUSH. */
@@ -31,19 +31,17 @@ export class KvTakes {
   }
 
   add(ask: TakeAsk): void {
-    const { key, limit, holder } = ask.counter;
-    const { keys, expiresInSeconds } = ask.counter instanceof KvJointCounter
-      ? ask.counter
-      : { keys: [key], expiresInSeconds: [ask.counter.expiresInSeconds] };
+    const { key, keys, limit, holder, expiresInSeconds } = ask.counter;
     let group = this.#open.get(key);
     if (group?.limit !== limit) {
-      group = { keys, limit, addends: [], holders: [], asks: [], expiresInSeconds: [...expiresInSeconds] };
+      group = { keys, limit, addends: [], holders: [], asks: [], expiresInSeconds };
       this.#open.set(key, group);
       this.#groups.push(group);
+    } else if (group.expiresInSeconds !== expiresInSeconds) {
+      group.expiresInSeconds = group.expiresInSeconds.map((seconds, index) =>
+        Math.max(seconds, expiresInSeconds[index] ?? 0)
+      );
     }
-    group.expiresInSeconds = group.expiresInSeconds.map((seconds, index) =>
-      Math.max(seconds, expiresInSeconds[index] ?? 0)
-    );
     group.addends.push(ask.hits);
     if (holder !== undefined) group.holders.push(holder);
     group.asks.push(ask);

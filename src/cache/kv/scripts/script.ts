@@ -7,7 +7,7 @@ import { JOINT_SCRIPT } from "./joint.ts";
 import { LEASES_SCRIPT } from "./leases.ts";
 import { SLICES_SCRIPT } from "./slices.ts";
 
-/** A script that takes conditional hits of one counter, as arguments of a command up to the key. */
+/** A script that takes conditional hits of one counter, as a command up to the number of keys. */
 interface Script {
   readonly source: Uint8Array;
   readonly hash: Uint8Array;
@@ -19,8 +19,7 @@ const SCRIPTS: Readonly<Record<ConditionalLimit["kind"] | "joint", Script>> = {
   leases: script(LEASES_SCRIPT),
   joint: script(JOINT_SCRIPT),
 };
-const EVAL = respArgument("EVAL");
-const EVALSHA = respArgument("EVALSHA");
+const NOTHING = new Uint8Array(0);
 /** The command, the script, and the number of keys; then, for each, a key, an expiry and a limit. */
 const PARTS = 3;
 const PARTS_PER_KEY = 3;
@@ -47,11 +46,11 @@ export function writeScriptCall(writer: RespWriter, call: ScriptCall, isWithSour
   const { keys, limit, expiresInSeconds, addends, holders } = call;
   const { source, hash } = SCRIPTS["kind" in limit ? limit.kind : "joint"];
   const parts = PARTS + keys.length * PARTS_PER_KEY + addends.length + holders.length;
-  writer.text(`*${parts}\r\n`).bytes(isWithSource ? EVAL : EVALSHA);
-  writer.bytes(isWithSource ? source : hash).argument(keys.length);
+  writer.text(`*${parts}\r\n`).bytes(isWithSource ? source : hash).argument(keys.length);
   for (const key of keys) writer.argument(key);
-  for (const [index, argument] of argumentsOf(limit).entries()) {
-    writer.argument(expiresInSeconds[index] ?? 0).bytes(argument);
+  const limits = argumentsOf(limit);
+  for (let index = 0; index < limits.length; index++) {
+    writer.argument(expiresInSeconds[index] ?? 0).bytes(limits[index] ?? NOTHING);
   }
   for (let index = 0; index < addends.length; index++) {
     writer.argument(addends[index] ?? 0);
@@ -92,7 +91,11 @@ function takenAt(numbers: readonly unknown[], index: number): Taken {
 
 function script(source: string): Script {
   const hash = createHash("sha1").update(source).digest("hex");
-  return { source: respArgument(source), hash: respArgument(hash) };
+  return { source: command("EVAL", source), hash: command("EVALSHA", hash) };
+}
+
+function command(name: string, script: string): Uint8Array {
+  return new RespWriter().argument(name).argument(script).finish();
 }
 
 /** By key. */
