@@ -24,7 +24,8 @@ const SAFE = [
 /** `true` sets an attribute without a value; `undefined` and `false` leave it out. */
 export type Attributes = { readonly [name in (typeof SAFE)[number]]?: string | boolean | undefined };
 
-const SEPARATOR = /(?<=[/?&=_.:,])(?![/?&=_.:,])/;
+// Not within the number of an address.
+const SEPARATOR = /(?<=[/?&=_:,]|\.(?!\d))(?![/?&=_.:,])/;
 const NAMES: ReadonlySet<string> = new Set(SAFE);
 
 /** Creates an element; strings in it are never markup. */
