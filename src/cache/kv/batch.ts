@@ -210,7 +210,7 @@ function isCovered({ counter, windowEnd }: WindowGroup, expiries: KvExpiries): b
 /** Writes the key; that of a kept command is copied. */
 function writeKey(writer: RespWriter, { key, keptHits, bytes, start, end }: KvWindowCounter): RespWriter {
   if (keptHits === 0) return writer.argument(key);
-  const numberLength = keptHits === 1 ? ONE.length : respArgument(String(keptHits)).length;
+  const numberLength = keptHits === 1 ? ONE.length : respArgument(String(deltaOf(keptHits))).length;
   return writer.part(bytes, start + INCRBY.length, end - numberLength);
 }
 

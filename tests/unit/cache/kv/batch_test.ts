@@ -168,6 +168,18 @@ Deno.test("kv batch: a hit that is used again has the same commands, and its exp
   }
 });
 
+Deno.test("kv batch: a command that is kept adds at most what the server can, and its key stays whole", () => {
+  const most = 2 ** 53;
+  const expiries = new KvExpiries();
+  const one = counterOf({ key: "key", expiresInSeconds: 60 });
+  const commands = [1, 2, 1].map((callers) => {
+    const batch = new KvBatch({ asking: false });
+    addAll(batch, new Array(callers).fill([one, most]));
+    return commandsOf(batch, expiries);
+  });
+  assertEquals(commands, new Array(3).fill(`INCRBY key ${most}, EXPIRE key 60`));
+});
+
 Deno.test("kv batch: hits that are used again and others count in one sequence, and giving back ends a group", () => {
   const batch = new KvBatch({ asking: false });
   const expiries = new KvExpiries();
