@@ -53,7 +53,7 @@ let slabUsed = 0;
 /** The bytes of a response. */
 export function responseBytes(response: DirectResponse): Uint8Array {
   if (slabUsed + response.maxBytes > SLAB_BYTES) {
-    slab = new Uint8Array(SLAB_BYTES);
+    slab = new Uint8Array(Math.max(SLAB_BYTES, response.maxBytes));
     slabUsed = 0;
   }
   const start = slabUsed;

@@ -45,10 +45,11 @@ export class ResponseSender extends FrameSender<ServerStream> {
     this.events.finished(stream);
   }
 
-  /** True if the windows of a new stream have room for a whole response with a message of this length. */
+  /** True if one frame, and the windows of a new stream, have room for a whole message of this length. */
   canSend(messageBytes: number): boolean {
     const length = MESSAGE_PREFIX_BYTES + messageBytes;
-    return length <= this.window && length <= this.initialWindow && this.output.length < LIMITS.unsentBytes;
+    return length <= Math.min(this.window, this.initialWindow, MAX_FRAME_BYTES) &&
+      this.output.length < LIMITS.unsentBytes;
   }
 
   /** Sends the whole response of a unary call whose stream was never opened here. */

@@ -252,6 +252,21 @@ for (const failing of ["_o_", "_k_v0", "_k_", "d_"]) {
   });
 }
 
+Deno.test("known requests: several descriptors whose limits have long names are decided as by reading", async () => {
+  const name = "n".repeat(3_000);
+  const rule = `{ key: k, rate_limit: { name: ${name}, unit: minute, requests_per_unit: 100 } }`;
+  const files = { "r.yaml": `{ domain: d, descriptors: [${rule}] }` };
+  await using pair = new KnownRequestsPair({ files, createCache: CACHES.embedded(100) });
+  for (let time = 0; time < 8; time++) {
+    await pair.ask(encoded({
+      ...LIST,
+      descriptors: ["a", "b", "c", "d"].map((value) => ({ entries: [{ key: "k", value }] })),
+    }));
+  }
+  assertEquals(pair.recognized, 5);
+  await pair.check([]);
+});
+
 /** Applies rules and learns a request that does not recur. */
 async function reloadAndLearn(pair: KnownRequestsPair, value: string): Promise<WeakRef<object>> {
   const rules = rulesOf({ "r.yaml": rulesText(8) });

@@ -57,6 +57,17 @@ Deno.test("ResponseSender: an answer larger than a frame is cut", () => {
   assertEquals([bed.sent(), bed.events], [[HEADERS_LINE, ...data, END_LINE], ["finished 1"]]);
 });
 
+Deno.test("ResponseSender: a whole response is sent only if one frame and the windows have room for it", () => {
+  const { sender } = new Bed();
+  const rooms = () => [10, 11, 16_379, 16_380].map((bytes) => sender.canSend(bytes));
+  assertEquals(rooms(), [true, true, true, false]);
+  sender.resize(15, []);
+  assertEquals(rooms(), [true, false, false, false]);
+  sender.resize(65_535, []);
+  sender.window = 15;
+  assertEquals(rooms(), [true, false, false, false]);
+});
+
 Deno.test("ResponseSender: windows of 0, 1 and below 0", () => {
   const bed = new Bed();
   const stream = bed.stream(1, 0);
