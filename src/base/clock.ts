@@ -37,34 +37,38 @@ export const systemClock: Clock = {
 
 /** The platform looks for input when it has nothing else to do, or after 61 turns of the event loop. */
 const TURNS_OF_INPUT = 80;
-/** Turns that take long, such as those of a blocked store, or of a thread without a core, may not postpone a timer without end. */
-const MAX_INPUT_MS = 1_000;
+/** A turn that takes longer, because it has much to do or its thread has no core. */
+const LONG_TURN_MS = 10;
+/** Long turns, such as those of a blocked store, may not postpone a timer without end. */
+const MAX_LONG_TURNS = 8;
 
-/** When a late timer runs: with this turn, or the first one after this time. */
+/** When a late timer runs: with the first one of these turns, counted among all and among the long ones. */
 interface InputEnd {
   readonly turn: number;
-  readonly atMs: number;
+  readonly longTurn: number;
 }
 
 /** Work that runs after input was read, in the order in which it is due. */
 const afterTurns = new Map<() => void, InputEnd>();
 let turns = 0;
+let longTurns = 0;
+let turnedAtMs = 0;
 /** True while the next turn is awaited: two at the same time would count each turn twice. */
 let isTurning = false;
 
 /** Runs something after all input that is there was read, which takes less than a millisecond on an idle machine. */
 function afterInput(run: () => void): () => void {
   const own = () => run();
-  afterTurns.set(own, { turn: turns + TURNS_OF_INPUT, atMs: performance.now() + MAX_INPUT_MS });
+  afterTurns.set(own, { turn: turns + TURNS_OF_INPUT, longTurn: longTurns + MAX_LONG_TURNS });
   if (!isTurning) awaitTurn();
   return () => void afterTurns.delete(own);
 }
 
 function nextTurn(): void {
   turns++;
-  const nowMs = performance.now();
-  for (const [run, { turn, atMs }] of afterTurns) {
-    if (turn > turns && atMs > nowMs) break;
+  if (performance.now() - turnedAtMs > LONG_TURN_MS) longTurns++;
+  for (const [run, { turn, longTurn }] of afterTurns) {
+    if (turn > turns && longTurn > longTurns) break;
     // In separate steps: one may throw, or cancel another.
     queueMicrotask(() => {
       if (afterTurns.delete(run)) run();
@@ -76,6 +80,7 @@ function nextTurn(): void {
 
 function awaitTurn(): void {
   isTurning = true;
+  turnedAtMs = performance.now();
   setImmediate(nextTurn);
 }
 

@@ -141,16 +141,21 @@ export abstract class WebhookCalls {
   async everything(): Promise<string[]> {
     const answers: string[] = [];
     for (const list of LISTS) {
-      const { body } = await this.api("GET", `/${list}?limit=200`);
+      const { body } = await this.#shown(`/${list}?limit=200`);
       answers.push(JSON.stringify(body));
       for (const { id } of (body.items ?? []).slice(0, 5)) {
-        answers.push(JSON.stringify((await this.api("GET", `/${list}/${id}`)).body));
+        answers.push(JSON.stringify((await this.#shown(`/${list}/${id}`)).body));
       }
     }
     for (const path of ["/metrics", "/stats", "/rlconfig", "/", "/json", "/healthcheck"]) {
       answers.push(await (await fetch(`http://${this.debugAddress}${path}`)).text());
     }
     return answers;
+  }
+
+  /** What a path shows at this moment, a refusal too. */
+  async #shown(path: string): Promise<WebhookAnswered> {
+    return await webhookCall(`${this.base}/api/v1${path}`, { method: "GET", token: ADMIN_TOKEN });
   }
 
   /** Health as it is shown. */

@@ -90,6 +90,7 @@ const CALLS: Readonly<Record<string, string>> = {
   "event-keys list": "GET /event-keys",
   "event-keys create agents --kind agent.* --kind *":
     'POST /event-keys {"name":"agents","kinds":["agent.*","*"]}',
+  [`event-keys show ${ID}`]: `GET /event-keys/${ID}`,
   [`event-keys delete ${ID}`]: `DELETE /event-keys/${ID}`,
   "workflows list --limit 2 --cursor c": "GET /workflows?cursor=c&limit=2",
   "workflows show 'my file.yaml'": "GET /workflows/my%20file.yaml",

@@ -111,11 +111,11 @@ Deno.test("client sends domain, descriptors and hits", async () => {
     requests.push({ domain, entries: descriptors.map((descriptor) => descriptor.entries), hitsAddend });
     return encodeRateLimitResponse(OK);
   };
-  await askPeer("-domain= -descriptors a=b,c= -descriptors=é=f", { answer });
+  await askPeer("-domain=é -descriptors a=b,c= -descriptors=é=f", { answer });
   await askPeer(`${QUESTION} --hits_addend 7`, { answer });
   assertEquals(requests, [
     {
-      domain: "",
+      domain: "é",
       entries: [[{ key: "a", value: "b" }, { key: "c", value: "" }], [{ key: "é", value: "f" }]],
       hitsAddend: 1,
     },
@@ -204,7 +204,7 @@ for (const [name, meet] of Object.entries(UNREACHABLE)) {
 
 Deno.test("client tells which file it cannot read", async () => {
   const { code, stderr } = await ran(`client ${QUESTION} -tls -ca /does/not/exist.pem`);
-  assertEquals(code, 1);
+  assertEquals(code, 2);
   assertStringIncludes(stderr, 'Cannot use --ca "/does/not/exist.pem": ');
 });
 

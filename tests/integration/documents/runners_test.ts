@@ -33,7 +33,7 @@ Deno.test({
       { line: 5, text: "echo before\nweir check no-such-folder\necho after\n" },
       { line: 9, text: "true\n" },
     ]);
-    assertEquals(outcomes.map(({ line, code }) => [line, code]), [[1, 0], [5, 1]]);
+    assertEquals(outcomes.map(({ line, code }) => [line, code]), [[1, 0], [5, 2]]);
     const [first, ...others] = outcomes[1]?.output.split("\n") ?? [];
     assertEquals([first, others.length > 0, others.includes("after")], ["before", true, false]);
   },
