@@ -153,7 +153,7 @@ export abstract class WebhookCalls {
     return answers;
   }
 
-  /** What a path shows at this moment, a refusal too. */
+  /** The answer of a path at this moment, a refusal too. */
   async #shown(path: string): Promise<WebhookAnswered> {
     return await webhookCall(`${this.base}/api/v1${path}`, { method: "GET", token: ADMIN_TOKEN });
   }
