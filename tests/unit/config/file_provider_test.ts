@@ -1,4 +1,4 @@
-import { assertEquals } from "#assert";
+import { assert, assertEquals } from "#assert";
 import { createFileProvider, type FileProviderOptions } from "../../../src/config/file_provider.ts";
 import { FakeBell } from "../../harness/fake_bell.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
@@ -76,7 +76,9 @@ Deno.test("file provider: the bell rings for the folder and those above it, and 
   await Deno.mkdir(folder);
   await bed.write("a3");
   await bed.expect("a3");
-  assertEquals([bed.loads, bed.bell.watches], [["a1", "a2", "a3"], [watched, watched]]);
+  // A look between the two steps may have found the folder gone, and watched those above it alone.
+  assertEquals([bed.loads, bed.bell.watches.at(-1)], [["a1", "a2", "a3"], watched]);
+  assert(bed.bell.watches.length > 1);
 });
 
 Deno.test("file provider: in root mode the bell rings for the folder above the root, and a plain folder is warned of", async () => {
