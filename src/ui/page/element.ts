@@ -95,11 +95,14 @@ interface ButtonOptions {
 
 /** A button that calls `run`. */
 export function button(label: string, run: () => void, options: ButtonOptions = {}): HTMLButtonElement {
-  const { look, action, spoken } = options;
+  const { look, action } = options;
+  const children = look?.startsWith("link") === true ? breakable(label) : [label];
+  // Some readers pause where a name may break.
+  const spoken = options.spoken ?? (children.length > 1 ? label : undefined);
   const made = element(
     "button",
     { type: "button", class: look, "data-action": action, "aria-label": spoken },
-    ...look?.startsWith("link") === true ? breakable(label) : [label],
+    ...children,
   );
   made.addEventListener("click", run);
   return made;

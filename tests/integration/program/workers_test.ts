@@ -176,6 +176,8 @@ test("a reload is reported once every thread has the new rules", async () => {
   const { service, workers } = started;
   using clients = await workers.clients(service, workers.all, "user=warm-up");
   const loads = () => service.log.filter((line) => line.includes("Rules loaded")).length;
+  // One that came before a thread listened is in its first rules.
+  const early = Math.max(0, ...workers.all.map(({ rules }) => loads() - rules));
   for (const limit of [50, 60, 70]) {
     const [[name, text] = ["", ""]] = Object.entries(rulesFor(limit));
     await Deno.writeTextFile(join(service.rulesFolder, name), text);
@@ -183,13 +185,13 @@ test("a reload is reported once every thread has the new rules", async () => {
     service.reload();
     // The file is watched too, so there may be more loads than limits; whichever was reported is in all of them.
     await until(`the limit ${limit} in every thread`, async () => {
-      const reported = loads();
+      const reported = loads() - early;
       assertEquals(workers.all.map(({ rules }) => rules >= reported), [true]);
       const limits = await Promise.all(clients.all.map(async (client) => {
         const answer = await decide(client, "shop", `user=${limit}`);
         return "statuses" in answer ? answer.statuses[0]?.currentLimit?.requestsPerUnit : answer;
       }));
-      return reported > 1 && limits.every((seen) => seen === limit);
+      return loads() > 1 && limits.every((seen) => seen === limit);
     });
   }
 });
