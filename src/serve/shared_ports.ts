@@ -1,4 +1,4 @@
-import { errorText } from "../base/error_text.ts";
+import type { Clock } from "../base/clock.ts";
 import { withTimeout } from "../base/wait.ts";
 import { hostPort } from "../base/host_port.ts";
 import type { ServiceParts } from "./parts.ts";
@@ -15,25 +15,33 @@ const ANSWER_MS = 500;
 const LOOPBACKS: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
 
 /**
- * Checks the ports before they are opened. With `LISTEN_SHARED=false` it throws for one that is in use. Otherwise
- * processes may share it, which is logged as a warning where each of them has its own counters.
+ * Checks the ports before they are opened, by a connection to each: opening one to look would reset those of its clients. With
+ * `LISTEN_SHARED=false` it throws for those in use. Otherwise processes may share them, which is logged as a warning where
+ * each of them has its own counters.
  */
 export async function checkPorts({ settings, logger, clock }: ServiceParts): Promise<void> {
+  if (settings.LISTEN_SHARED && settings.BACKEND_TYPE !== "memory") return;
   const ports = portsOf(settings).filter(({ address }) => address.port !== 0);
-  if (!settings.LISTEN_SHARED) return refuseInUse(ports);
-  if (settings.BACKEND_TYPE !== "memory") return;
-  await Promise.all(ports.map(async ({ name: listener, address }) => {
-    const { host, port } = address;
-    const connecting = Deno.connect({ hostname: LOOPBACKS[host] ?? host, port });
-    const closing = connecting.then((connection) => connection.close());
-    const isInUse = await withTimeout(closing, ANSWER_MS, clock, () => new Error("no answer in time"))
-      .then(() => true, () => false);
-    if (!isInUse) return;
+  const areInUse = await Promise.all(ports.map(({ address }) => isInUse(address, clock)));
+  const inUse = ports.filter((_, index) => areInUse[index]);
+  if (!settings.LISTEN_SHARED) return refuse(inUse);
+  for (const { name: listener, address } of inUse) {
     const text =
       "Another process listens on this port; with BACKEND_TYPE=memory each of them counts for itself, " +
       "so that limits multiply. Stop it, or set LISTEN_SHARED=false to refuse to share";
     logger.warning(text, { listener, address: hostPort(address) });
-  }));
+  }
+}
+
+async function isInUse({ host, port }: SharedPort["address"], clock: Clock): Promise<boolean> {
+  const answering = Deno.connect({ hostname: LOOPBACKS[host] ?? host, port }).then((connection) => {
+    connection.close();
+    // Without a listener, a connection may reach itself if the system chose this very port for it.
+    return connection.localAddr.port !== port;
+  });
+  return await withTimeout(answering, ANSWER_MS, clock, () => new Error("no answer in time")).catch(() =>
+    false
+  );
 }
 
 function portsOf(settings: ServiceParts["settings"]): SharedPort[] {
@@ -51,22 +59,11 @@ function portsOf(settings: ServiceParts["settings"]): SharedPort[] {
 }
 
 /** Throws for the ports in use, all of them, so that one start finds every setting to change. */
-function refuseInUse(ports: readonly SharedPort[]): void {
-  const problems = ports.flatMap(({ name, setting, address }) => {
-    const error = errorOf(address);
-    if (error === undefined) return [];
-    return [`Cannot listen on "${hostPort(address)}" (${name}): ${errorText(error)}; change ${setting}`];
-  });
-  if (problems.length === 0) return;
+function refuse(inUse: readonly SharedPort[]): void {
+  if (inUse.length === 0) return;
+  const problems = inUse.map(({ name, setting, address }) =>
+    `Cannot listen on "${hostPort(address)}" (${name}): another process listens on it; change ${setting}`
+  );
   const sharing = "to share ports with another Weir process, set LISTEN_SHARED=true in both";
   throw new Error([...problems, sharing].join("; "));
-}
-
-function errorOf({ host, port }: SharedPort["address"]): unknown {
-  try {
-    Deno.listen({ hostname: host, port }).close();
-    return undefined;
-  } catch (error) {
-    return error;
-  }
 }

@@ -42,12 +42,9 @@ export PGHOST=127.0.0.1 DB_PASSWORD=secret
 sudo() { PGUSER=$2 "\${@:3}"; }
 `;
 
-/**
- * The pages wait half a minute for a start, which a busy machine exceeds; here only the timeout of the block ends it. A start
- * opens its ports for a moment to see whether they are free, which resets the connection of who calls just then.
- */
+/** The pages wait half a minute for a start, which a busy machine exceeds; here only the timeout of the block ends it. */
 const PATIENT_CURL =
-  'curl() { case " $* " in *" --retry "*) set -- "$@" --retry 1000 --retry-all-errors ;; esac; command curl "$@"; }';
+  'curl() { case " $* " in *" --retry "*) set -- "$@" --retry 1000 ;; esac; command curl "$@"; }';
 
 let way: readonly string[] | undefined;
 
