@@ -29,6 +29,8 @@ export interface ShownSecret {
 
 interface OpenDialog {
   readonly node: HTMLDialogElement;
+  /** That of the page when the dialog was opened. */
+  readonly address: string;
   /** Calls `onClose` and removes the dialog; does nothing when it is closed. */
   close(): void;
 }
@@ -107,6 +109,11 @@ export class Dialogs {
     for (const dialog of [...this.#open]) dialog.close();
   }
 
+  /** Closes those of other addresses: the page hears of a new address only after the keys pressed since. */
+  closeLeft(): void {
+    for (const dialog of [...this.#open]) if (dialog.address !== location.hash) dialog.close();
+  }
+
   /** Opens a dialog; `onClose` is called however it is closed. */
   show(title: string, children: readonly Child[], onClose = () => {}): OpenDialog {
     const id = `dialog-${++dialogs}`;
@@ -120,7 +127,7 @@ export class Dialogs {
       node.remove();
       returnFocus(opener);
     };
-    const dialog = { node, close };
+    const dialog = { node, address: location.hash, close };
     node.addEventListener("close", close);
     this.#open.add(dialog);
     this.#place.append(node);

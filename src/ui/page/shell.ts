@@ -28,6 +28,7 @@ export class Shell {
 
   /** Opens the view in the address. */
   follow(hash: string, { isFirst = false } = {}): void {
+    this.#parts.dialogs.closeLeft();
     const [path = "", query = ""] = hash.replace(/^#/, "").split("?");
     const [name = "", id = ""] = path.split("/");
     const view = this.#views.find((one) => one.name === name) ?? this.#views[0];
@@ -35,7 +36,6 @@ export class Shell {
     this.#view = view;
     this.#id = decoded(id);
     if (this.#id === "") this.#parts.filters.follow(view.name, query);
-    this.#parts.dialogs.closeAll();
     this.#draw();
     for (const link of this.#places.nav.querySelectorAll("a")) {
       if (link.hash === `#${view.name}`) link.setAttribute("aria-current", "page");

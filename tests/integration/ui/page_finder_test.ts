@@ -12,6 +12,7 @@ pageTest("whatever has a name is found by it, links keep what was filtered, and 
   const endpoint = await weir.api("/endpoints", { url: RECEIVER, events: ["a.*"] });
   const { id } = await weir.api("/events", { event: "a.b", data: {} });
   await step("views, rules and settings are found by a part of their name", () => names(bed));
+  await step("it stays where it was opened, and only there", () => whileLeaving(bed));
   await step("a record is found by its identifier", async () => {
     await find(bed, endpoint.id);
     await option(bed, RECEIVER, "Endpoint");
@@ -50,6 +51,16 @@ async function find({ page }: PageBed, text: string): Promise<void> {
 
 async function option({ page }: PageBed, text: string, kind: string): Promise<void> {
   await page.getByRole("option", { name: `${text} ${kind}` }).waitFor();
+}
+
+/** The page hears of a new address after the keys that were pressed since. */
+async function whileLeaving({ opened, page }: PageBed): Promise<void> {
+  await opened.value(`location.hash = "#rules";
+    document.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true })); 0`);
+  await page.locator("h1", { hasText: "Rules" }).waitFor();
+  await page.getByRole("combobox", { name: "Find" }).waitFor();
+  await opened.value(`location.hash = "#deliveries"; 0`);
+  await page.getByRole("dialog").waitFor({ state: "detached" });
 }
 
 async function names(bed: PageBed): Promise<void> {
