@@ -4,7 +4,9 @@ import type { GrpcTarget } from "../../../src/grpc/client/dial.ts";
 import { CallSource } from "../../../src/load/call_source.ts";
 import { LoadConnection } from "../../../src/load/load_connection.ts";
 import { encodeRateLimitRequest, RATE_LIMIT_PATH } from "../../../src/wire/rls.ts";
+import { makeCertificates } from "../../harness/certificates.ts";
 import { percentile } from "../../harness/percentile.ts";
+import { needs } from "../../harness/tools.ts";
 import { startWeir } from "../../harness/weir_process.ts";
 
 /** More than a turn of the runtime serves; each has one call in flight, from the first to the last one. */
@@ -107,6 +109,26 @@ function addressOf(address: string): { host: string; port: number } {
   const [host = "", port = ""] = address.split(":");
   return { host, port: Number(port) };
 }
+
+Deno.test({
+  ...needs(
+    ["openssl"],
+    "fair reads over TLS: no connection is overtaken again and again by hundreds of busy ones",
+  ),
+  async fn() {
+    await using certificates = await makeCertificates();
+    const { server: { certFile, keyFile }, authority } = certificates;
+    const env = {
+      GRPC_SERVER_USE_TLS: "true",
+      GRPC_SERVER_TLS_CERT: certFile,
+      GRPC_SERVER_TLS_KEY: keyFile,
+    };
+    await using weir = await startWeir({ rules: { "fair.yaml": RULES }, env });
+    const ca = await Deno.readTextFile(authority.certFile);
+    const peer = { address: addressOf(weir.grpcAddress), tls: { ca } };
+    await assertFair((overtaken) => callGrpc(peer, overtaken));
+  },
+});
 
 Deno.test("fair reads: no connection is overtaken again and again by hundreds of busy ones", async (test) => {
   await using weir = await startWeir({ rules: { "fair.yaml": RULES } });
