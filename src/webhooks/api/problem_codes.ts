@@ -27,7 +27,10 @@ export const PROBLEM_CODES = {
   already_ended: [409, "The execution or the replay has already ended"],
   not_ended: [409, "The execution has not ended yet"],
   too_large: [413, "The body, or the input of an execution to run again, is larger than the limit"],
-  unsupported_media_type: [415, "`Content-Type` is not JSON, or `Content-Encoding` is not gzip"],
+  unsupported_media_type: [
+    415,
+    "`Content-Type` is not one that the path or the trigger accepts, or `Content-Encoding` is not gzip",
+  ],
   not_an_object: [422, "The body is JSON but not an object"],
   too_deep: [422, "Objects and lists are nested more than 64 deep"],
   invalid_field: [422, "A field or parameter is unknown, missing or invalid; `field` names it"],

@@ -214,7 +214,7 @@ export const TRIGGER_CALL_OPERATIONS = {
     id: "callTrigger",
     summary: "Start a run of a trigger's workflow",
     description:
-      "Served on the HTTP port or `TRIGGER_ADDR`, with a trigger key as the bearer token. A call without a bearer token requires the signature that `verify` of the trigger describes.",
+      "Served on the HTTP port or `TRIGGER_ADDR`, with a trigger key as the bearer token. A call without a bearer token requires the signature that `verify` of the trigger describes. A check of the URL by its `challenge` is answered as the provider expects, as text, in its JSON or with 204; no other call has such an answer.",
     credentials: ["trigger", "signature"],
     headers: IDEMPOTENCY_KEY,
     body: { schema: openSchema("The `input` of the workflow, nested at most 64 deep."), example: INPUT },
