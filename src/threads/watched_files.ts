@@ -41,8 +41,8 @@ export class WatchedFiles {
   readonly #loop: WakeLoop;
   readonly #started = Promise.withResolvers<void>();
   readonly #onRing = () => this.#loop.wake();
-  /** The fingerprint of the last look. */
-  #seen = "";
+  /** The fingerprint of the last look; undefined before the first. */
+  #seen: string | undefined;
   /** The fingerprint at which the files were read; undefined when they have to be read again. */
   #read: string | undefined;
   /** When the difference began, by the clock's `elapsed`. */
@@ -86,12 +86,13 @@ export class WatchedFiles {
   async #round(): Promise<boolean> {
     const { clock, settleMs = SETTLE_MS } = this.#options;
     const isDue = this.#isDue;
-    const restMs = this.#restUntil - clock.elapsed();
-    if (!isDue && restMs > 0) return this.#lookIn(restMs);
+    const leftMs = this.#restUntil - clock.elapsed();
+    if (!isDue && leftMs > 0) return this.#lookIn(leftMs);
     this.#isDue = false;
-    // Before the look, so that the bell rings for a change after it.
-    await this.#watchFolders();
     const before = this.#seen;
+    const isFirst = before === undefined;
+    // Before the look, so that the bell rings for a change after it. Opening it would delay the first reading.
+    if (!isFirst) await this.#watchFolders();
     const now = await this.#look();
     if (!this.isRunning) return false;
     const isSettled = isDue || this.#seen === before;
@@ -102,14 +103,17 @@ export class WatchedFiles {
       return this.#lookIn(settleMs);
     }
     this.#changedAt = Infinity;
-    this.#restUntil = now + Math.min(Math.max(settleMs, this.#lookedMs * REST_RATIO), MAX_REST_MS);
+    const restMs = isFirst
+      ? settleMs
+      : Math.min(Math.max(settleMs, this.#lookedMs * REST_RATIO), MAX_REST_MS);
+    this.#restUntil = now + restMs;
     this.#lookedMs = 0;
     if (!isChanged) return false;
     const seen = this.#seen;
     const isRepeated = await this.#options.onChange();
     this.#read = isSettled && !isRepeated ? seen : undefined;
     this.#started.resolve();
-    return this.#isDue;
+    return this.#isDue || (isFirst && this.#lookIn(settleMs));
   }
 
   /** Looks; returns when that ended. */
