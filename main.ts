@@ -12,13 +12,12 @@ import { stopRequests } from "./src/base/stop_requests.ts";
 import { versionText } from "./src/base/version.ts";
 import { heldUntilAborted, settledWithin, unlessAborted } from "./src/base/wait.ts";
 import { checkRuntime } from "./src/cli/runtime_check.ts";
+import { EarlyRuleWorker } from "./src/config/rule_worker.ts";
 import type { Rules } from "./src/ratelimit/rules/rules.ts";
-import { openAdministration } from "./src/serve/administration.ts";
-import { watchDecisions, watchHealth } from "./src/serve/health_watch.ts";
 import { addressOf, NOT_OPENED, OpenedParts, portOf, stopOn } from "./src/serve/lifecycle.ts";
 import { makeReportingParts, type PartsOptions, type ServiceParts } from "./src/serve/parts.ts";
 import { openOtlp } from "./src/serve/otlp.ts";
-import { type ApplyRules, openRules } from "./src/serve/rules.ts";
+import type { ApplyRules } from "./src/serve/rules.ts";
 import { openTracing } from "./src/serve/tracing.ts";
 import { reportState } from "./src/serve/systemd_notification.ts";
 import type { DecidingWorkerHandle } from "./src/serve/workers/message.ts";
@@ -90,13 +89,13 @@ export async function serve(
   const opened = new OpenedParts(parts);
   try {
     opened.defer(reportProcess(parts));
-    opened.defer(watchHealth(parts));
+    const ruleWorker = openRuleWorker(parts, opened);
     const sinks = opened.opening(openSinks(parts));
     const otlpOpening = opened.opening(openOtlp(parts));
     const tracingOpening = opened.opening(otlpOpening.then((otlp) => openTracing(parts, otlp?.spans)));
-    // Its worker starts while the rest of this thread is loaded.
-    const rulesOpening = opened.opening(openRules(parts));
-    const loaded = await loadListeners(settings);
+    const loaded = await loadParts(settings);
+    const rulesOpening = opened.opening(loaded.openRules(parts, ruleWorker));
+    opened.defer(loaded.watchHealth(parts));
     await sinks;
     await loaded.checkPorts(parts);
     const gaveUp = new AbortController();
@@ -108,8 +107,8 @@ export async function serve(
     const reading = { rules: () => service.rules, refresh, effective: options.effective ?? [] };
     opened.listener(await loaded.openPullMetrics(parts, reading), "metrics");
     await opened.opening(loaded.openMetricsExport(parts, reading, await otlpOpening));
-    const createWorker = options.createWebhookWorker;
-    const webhooks = await openAdministration(parts, { tracing, decide, counters, quotas, createWorker });
+    const administered = { tracing, decide, counters, quotas, createWorker: options.createWebhookWorker };
+    const webhooks = await loaded.openAdministration(parts, administered);
     opened.defer(() => webhooks.close(0));
     opened.listener(webhooks.listener, "administration");
     const rules = await rulesOpening;
@@ -174,7 +173,7 @@ interface DecisionsOptions {
 /** Opens the counters, the service that decides by them, and the other threads that decide. */
 async function openDecisions(
   parts: ServiceParts,
-  loaded: Awaited<ReturnType<typeof loadListeners>>,
+  loaded: Awaited<ReturnType<typeof loadParts>>,
   opened: OpenedParts,
   { tracing, spans, gaveUp, createDecidingWorker }: DecisionsOptions,
 ) {
@@ -186,7 +185,7 @@ async function openDecisions(
   const { service, forget } = loaded.openService(parts, traced);
   opened.defer(() => service.close());
   if (parts.settings.BACKEND_TYPE !== "memory") {
-    opened.defer(watchDecisions(parts, () => service.tally.total));
+    opened.defer(loaded.watchDecisions(parts, () => service.tally.total));
   }
   const { DecidingWorkers } = loaded;
   const workers = DecidingWorkers &&
@@ -205,6 +204,14 @@ async function openDecisions(
   return { cache: traced, service, decide, counters, workers, applyRules, refresh, quotas };
 }
 
+/** Starts the worker of rule files where there are any: it loads its modules while this thread loads the rest. */
+function openRuleWorker({ settings }: ServiceParts, opened: OpenedParts): EarlyRuleWorker {
+  const worker = new EarlyRuleWorker();
+  opened.defer(() => worker.close());
+  if (settings.CONFIG_TYPE === "FILE") worker.start();
+  return worker;
+}
+
 /** Opens the statistics sinks where any are enabled; their modules are loaded only then. */
 async function openSinks({ settings, stats, ...options }: ServiceParts): Promise<{ close(): Promise<void> }> {
   if (settings.DISABLE_STATS) return NOT_OPENED;
@@ -213,9 +220,10 @@ async function openSinks({ settings, stats, ...options }: ServiceParts): Promise
 }
 
 /** Loads what every service requires before its ports open: a later import would fail without a free file descriptor. */
-async function loadListeners(settings: Settings) {
-  const [ports, cache, service, pull, http, ui, grpc, quotas, scripts, workers] = await Promise.all([
+async function loadParts(settings: Settings) {
+  const [ports, rules, cache, service, pull, http, ui, grpc, ...others] = await Promise.all([
     import("./src/serve/shared_ports.ts"),
+    import("./src/serve/rules.ts"),
     import("./src/serve/cache.ts"),
     import("./src/serve/decisions.ts"),
     import("./src/serve/metrics.ts"),
@@ -224,11 +232,15 @@ async function loadListeners(settings: Settings) {
     import("./src/serve/grpc.ts"),
     import("./src/serve/quota_views.ts"),
     import("./src/serve/script_check.ts"),
+    import("./src/serve/administration.ts"),
+    import("./src/serve/health_watch.ts"),
     settings.WORKERS > 1 ? import("./src/serve/workers/deciding_workers.ts") : undefined,
   ]);
   await grpc.loadGrpc(settings);
+  const [quotas, scripts, administration, healthWatch, workers] = others;
   return {
     ...ports,
+    ...rules,
     ...cache,
     ...service,
     ...pull,
@@ -237,6 +249,8 @@ async function loadListeners(settings: Settings) {
     ...grpc,
     ...quotas,
     ...scripts,
+    ...administration,
+    ...healthWatch,
     ...workers,
   };
 }

@@ -2,13 +2,11 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { Logger } from "../base/log.ts";
 import type { Problem } from "../base/problem.ts";
-import { SupervisedWorker, type WorkerHandle } from "../threads/supervised_worker.ts";
+import { SupervisedWorker } from "../threads/supervised_worker.ts";
 import type { FromRuleWorker, RuleFolderOptions, ToRuleWorker } from "./file_provider_worker.ts";
 import { LoadGatherer, type LoadPart } from "./load_parts.ts";
 import type { LoadReceiver, RulesLoad, RulesProvider } from "./provider.ts";
-
-/** The supervisor's side of the connection to a worker. */
-export type RuleWorkerHandle = WorkerHandle<ToRuleWorker, FromRuleWorker>;
+import type { RuleWorkerHandle } from "./rule_worker.ts";
 
 /** Options of `createWorkerFileProvider`. */
 interface WorkerFileProviderOptions extends RuleFolderOptions {
@@ -137,12 +135,4 @@ class WorkerFileProvider implements RulesProvider {
       this.#logger.error("Cannot apply the rule files; keeping the current rules", { error });
     }
   }
-}
-
-/** Starts the worker that reads rule files. */
-export function createRuleWorker(): RuleWorkerHandle {
-  return new Worker(new URL("./file_provider_worker.ts", import.meta.url), {
-    type: "module",
-    name: "rule files",
-  });
 }

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import type { RulesProvider, RuleTexts } from "../config/provider.ts";
 import { type AcceptedRules, healthErrors, type LoadResult, startRules } from "../config/rules_loader.ts";
-import { createRuleWorker, createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
+import { createWorkerFileProvider } from "../config/file_provider_supervisor.ts";
+import type { EarlyRuleWorker } from "../config/rule_worker.ts";
 import {
   eventsUnsent,
   fixedWindowsOnly,
@@ -42,7 +43,7 @@ export interface OpenRules {
 }
 
 /** Starts loading the rules, before there is a service that decides by them. */
-export async function openRules(parts: ServiceParts): Promise<OpenRules> {
+export async function openRules(parts: ServiceParts, worker: EarlyRuleWorker): Promise<OpenRules> {
   const { settings, logger, clock, health, stats } = parts;
   let current = "";
   let inForce: AcceptedRules | undefined;
@@ -53,7 +54,7 @@ export async function openRules(parts: ServiceParts): Promise<OpenRules> {
   };
   const provider = settings.CONFIG_TYPE === "GRPC_XDS_SOTW"
     ? await xdsProvider(parts, waitsFor)
-    : fileProvider(parts);
+    : fileProvider(parts, worker);
   let apply: ApplyRules | undefined;
   let loadedAt: number | undefined;
   const loader = startRules({
@@ -111,7 +112,7 @@ function sourceOf(settings: Settings): string {
 /** Errors that the status shows. */
 const MAX_SHOWN = 10;
 
-function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
+function fileProvider({ settings, logger }: ServiceParts, worker: EarlyRuleWorker): RulesProvider {
   return createWorkerFileProvider({
     root: settings.RUNTIME_ROOT,
     subdirectory: settings.RUNTIME_SUBDIRECTORY,
@@ -127,7 +128,7 @@ function fileProvider({ settings, logger }: ServiceParts): RulesProvider {
     clock: systemClock,
     logger,
     keepsTexts: settings.WORKERS > 1,
-    createWorker: createRuleWorker,
+    createWorker: () => worker.take(),
   });
 }
 

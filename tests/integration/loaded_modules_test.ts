@@ -17,7 +17,7 @@ const PLAIN_MODULES = [
 const OFF =
   /^npm:|\/node_modules\/|\/npm\/|src\/(?:cli\/(?!runtime_check|output)|load\/|webhooks|telemetry\/(?:tracing|otlp)|stats\/(?:pull|statsd|sinks|flush)|cache\/(?:kv\/|mc\/|in_flight|request_timeouts)|yaml|config\/(?:xds|metric|rule_file\.|file_provider\.ts)|grpc\/(?:grpc_js|tls_server|unix_socket|server_tls)|base\/(?:tls_pair|pem|node_listener))/;
 /** The features that the service imports at its start with any settings. */
-const ALWAYS = ["cache", "decisions", "metrics", "http", "grpc"];
+const ALWAYS = ["rules", "cache", "decisions", "metrics", "http", "grpc", "administration", "health_watch"];
 
 interface GraphModule {
   readonly specifier: string;

@@ -1,7 +1,8 @@
 import { assertEquals } from "#assert";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { WorkerNotice } from "../../../src/threads/supervised_worker.ts";
-import { createRuleWorker, createWorkerFileProvider } from "../../../src/config/file_provider_supervisor.ts";
+import { createWorkerFileProvider } from "../../../src/config/file_provider_supervisor.ts";
+import { createRuleWorker } from "../../../src/config/rule_worker.ts";
 import {
   type FromRuleWorker,
   serveFileProvider,

@@ -2,10 +2,8 @@ import { assertEquals } from "#assert";
 import type { WorkerNotice } from "../../../src/threads/supervised_worker.ts";
 import type { FromRuleWorker, ToRuleWorker } from "../../../src/config/file_provider_worker.ts";
 import type { LoadReceiver, RulesLoad } from "../../../src/config/provider.ts";
-import {
-  createWorkerFileProvider,
-  type RuleWorkerHandle,
-} from "../../../src/config/file_provider_supervisor.ts";
+import { createWorkerFileProvider } from "../../../src/config/file_provider_supervisor.ts";
+import type { RuleWorkerHandle } from "../../../src/config/rule_worker.ts";
 import { type LoadPart, partsOfLoad } from "../../../src/config/load_parts.ts";
 import { readRuleFile } from "../../../src/config/rule_file.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
