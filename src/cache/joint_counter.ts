@@ -12,15 +12,7 @@ export class JointCounter implements Counter {
   }
 
   take(hits: number, caller: Caller | undefined, receiver: CountReceiver): void {
-    const looked = hits < 0 ? [] : this.#takeEach(0, caller);
-    const passes = looked.every(({ available }) => Math.max(1, hits) <= available);
-    const taken = hits !== 0 && passes ? this.#takeEach(hits, caller) : looked;
-    const windows = passes
-      ? taken
-      : taken.map((one) => ({ ...one, granted: Math.max(1, hits) <= one.available }));
-    const [first] = windows;
-    if (first === undefined) receiver.failed(new TypeError("There are no windows"));
-    else receiver.counted({ ...first, granted: passes, windows });
+    receiver.counted(takeTogether(hits, (addend) => this.#takeEach(addend, caller)));
   }
 
   #takeEach(hits: number, caller: Caller | undefined): Taken[] {
@@ -33,13 +25,27 @@ export class JointCounter implements Counter {
         },
       };
       counter.take(hits, caller, receiver);
-      return typeof taken === "number" ? takenIn(taken, this.#limits[index]) : taken;
+      if (typeof taken !== "number") return taken;
+      const limit = this.#limits[index];
+      return takenIn(taken, typeof limit === "number" ? limit : 0);
     });
   }
 }
 
+/** Takes hits in all windows or in none: looks at them first, with 0 hits. */
+export function takeTogether(hits: number, takeEach: (hits: number) => readonly Taken[]): Taken {
+  const looked = hits < 0 ? [] : takeEach(0);
+  const passes = looked.every(({ available }) => Math.max(1, hits) <= available);
+  const taken = hits !== 0 && passes ? takeEach(hits) : looked;
+  const windows = passes
+    ? taken
+    : taken.map((one) => ({ ...one, granted: Math.max(1, hits) <= one.available }));
+  const [first] = windows;
+  if (first === undefined) throw new TypeError("There are no windows");
+  return { ...first, granted: passes, windows };
+}
+
 /** The count of a fixed window as the outcome of hits that passed, if it is below the limit. */
-function takenIn(used: number, limit: JointHit["joint"]["limits"][number] | undefined): Taken {
-  const available = Math.max(0, (typeof limit === "number" ? limit : 0) - used);
-  return { granted: true, used, available, retryMs: 0, freeMs: 0 };
+export function takenIn(used: number, limit: number): Taken {
+  return { granted: true, used, available: Math.max(0, limit - used), retryMs: 0, freeMs: 0 };
 }

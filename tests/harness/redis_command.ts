@@ -30,8 +30,16 @@ export async function redisCommand(
 /** The same with many commands that are written all at the same time, their replies in order. */
 export async function redisCommands(
   commands: readonly RedisCommand[],
-  { port, password, database }: RedisCommandOptions,
+  options: RedisCommandOptions,
 ): Promise<RedisReply[]> {
+  return (await redisReplies(commands, options)).map(plainReply);
+}
+
+/** The same as they come: lists as lists, and errors as `ReplyError`. */
+export async function redisReplies(
+  commands: readonly RedisCommand[],
+  { port, password, database }: RedisCommandOptions,
+): Promise<unknown[]> {
   const first: RedisCommand[] = [
     ...password === undefined ? [] : [["AUTH", password]],
     ...database === undefined ? [] : [["SELECT", String(database)]],
@@ -58,14 +66,14 @@ export async function redisCommands(
   }
 }
 
-async function readReplies(connection: Deno.Conn, count: number): Promise<RedisReply[]> {
-  const replies: RedisReply[] = [];
+async function readReplies(connection: Deno.Conn, count: number): Promise<unknown[]> {
+  const replies: unknown[] = [];
   const reader = new RespReader();
   while (replies.length < count) {
     const chunk = Buffer.alloc(16_384);
     const read = await connection.read(chunk);
     if (read === null) throw new Error("Cannot read a reply: the server closed the connection");
-    reader.read(chunk.subarray(0, read), (reply) => void replies.push(plainReply(reply)));
+    reader.read(chunk.subarray(0, read), (reply) => void replies.push(reply));
   }
   return replies;
 }

@@ -68,7 +68,7 @@ export class KvBatch extends HitBatch<KvWindowCounter> {
   }
 
   override get isEmpty(): boolean {
-    return super.isEmpty && this.#takes.size === 0 && this.late.length === 0;
+    return super.isEmpty && this.#takes.calls === 0 && this.late.length === 0;
   }
 
   override get size(): number {
@@ -116,7 +116,7 @@ export class KvBatch extends HitBatch<KvWindowCounter> {
       replies += each;
     }
     this.#takes.write(writer, before);
-    replies += each * this.#takes.size;
+    replies += each * this.#takes.calls;
     return { data: writer.take(), replies, written: (data) => RespWriter.give(data) };
   }
 

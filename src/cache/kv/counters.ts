@@ -72,6 +72,10 @@ export class KvConditionalCounter implements Counter {
   readonly #take: KvTake;
   /** Of a cluster; absent until it is computed. */
   slot: number | undefined = undefined;
+  /** It had a state after the last take. */
+  isHeld = false;
+  /** The number of calls with other counters that left it out, or were refused. */
+  leftOut = 0;
 
   constructor(hit: ConditionalHit, take: KvTake) {
     this.key = hit.key;

@@ -130,7 +130,10 @@ export class RespReader {
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
 
-  /** Passes on each complete reply: a text, number, `null`, list or `ReplyError`; throws for another protocol. */
+  /**
+   * Passes on each complete reply: a text, number, `null`, list or `ReplyError`; throws for another protocol. Texts of
+   * values have one character a byte.
+   */
   read(chunk: Buffer, onReply: (reply: unknown) => void): void {
     this.#chunks.push(chunk);
     this.#size += chunk.length;
@@ -209,7 +212,7 @@ export class RespReader {
       return INCOMPLETE;
     }
     if (this.#bytes[this.#at - 2] !== CR || this.#bytes[this.#at - 1] !== LF) throw this.#unreadable(from);
-    return this.#text(from, this.#at - 2);
+    return this.#bytes.toString("latin1", from, this.#at - 2);
   }
 
   #list(length: number, depth: number): unknown[] | null | typeof INCOMPLETE {

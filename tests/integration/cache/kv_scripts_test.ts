@@ -1,17 +1,23 @@
 import { assertEquals } from "#assert";
-import { limitBytes, parseTaken } from "../../../src/cache/kv/scripts/script.ts";
-import { BUCKET_SCRIPT } from "../../../src/cache/kv/scripts/bucket.ts";
-import { JOINT_SCRIPT } from "../../../src/cache/kv/scripts/joint.ts";
-import { LEASES_SCRIPT } from "../../../src/cache/kv/scripts/leases.ts";
-import { SLICES_SCRIPT } from "../../../src/cache/kv/scripts/slices.ts";
+import {
+  limitBytes,
+  parseTaken,
+  SCRIPT_SOURCES,
+  type ScriptCall,
+} from "../../../src/cache/kv/scripts/script.ts";
 import { slotOf } from "../../../src/cache/kv/cluster/slots.ts";
 import { bucketLimit, MAX_BURST } from "../../../src/ratelimit/algorithms/bucket.ts";
-import { type StateLimit, stateSize, take } from "../../../src/ratelimit/algorithms/conditional_limit.ts";
+import {
+  type ConditionalLimit,
+  type StateLimit,
+  stateSize,
+  take,
+} from "../../../src/ratelimit/algorithms/conditional_limit.ts";
 import { type LeaseLimit, Leases } from "../../../src/ratelimit/algorithms/leases.ts";
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
 import type { Taken } from "../../../src/ratelimit/algorithms/taken.ts";
 import { startRedisCluster } from "../../harness/redis_cluster.ts";
-import { type RedisCommand, redisCommands } from "../../harness/redis_command.ts";
+import { type RedisCommand, redisCommands, redisReplies } from "../../harness/redis_command.ts";
 import { startRedis } from "../../harness/redis_server.ts";
 import { seededRandom } from "../../harness/seeded_random.ts";
 import { testRedis } from "../../harness/kv_bed.ts";
@@ -21,24 +27,42 @@ const SEQUENCES = 400;
 const CALLS = 40;
 const START_US = 1_700_000_000_000_000;
 const HOUR_S = 3_600;
-/** One of a single counter. */
-const ANY_LIMIT = sliceLimit(1, 1_000);
 
 /** Scripts whose time is in the last two arguments. */
 const TIMED = {
-  slices: withGivenTime(SLICES_SCRIPT),
-  bucket: withGivenTime(BUCKET_SCRIPT),
-  leases: withGivenTime(LEASES_SCRIPT, "#ARGV, 2 do", "#ARGV - 2, 2 do"),
+  slices: withGivenTime(SCRIPT_SOURCES.slices),
+  bucket: withGivenTime(SCRIPT_SOURCES.bucket),
+  leases: withGivenTime(SCRIPT_SOURCES.leases).replace("#ARGV, 2 do", "#ARGV - 2, 2 do"),
 };
 
-function withGivenTime(script: string, loop = "#ARGV do", shorter = "#ARGV - 2 do"): string {
-  const timed = script.replace("redis.call('TIME')", "{ARGV[#ARGV - 1], ARGV[#ARGV]}")
-    .replace(loop, shorter);
-  assertEquals(
-    timed.length - script.length,
-    "{ARGV[#ARGV - 1], ARGV[#ARGV]} - 2".length - "redis.call('TIME')".length,
-  );
-  return timed;
+function withGivenTime(script: string): string {
+  const [before = "", after, ...others] = script.split("redis.call('TIME')");
+  assertEquals([typeof after, others], ["string", []]);
+  return `${before}{ARGV[#ARGV - 1], ARGV[#ARGV]}${after}`;
+}
+
+/** One take of slices or of a bucket at this time: the command of its script. */
+function takeCommand(
+  limit: StateLimit,
+  { key, expiry = HOUR_S, addends, time }: {
+    readonly key: string;
+    readonly expiry?: number;
+    readonly addends: readonly number[];
+    readonly time: readonly number[];
+  },
+): RedisCommand {
+  const args = [expiry, addends.length, ...addends, ...time].map(String);
+  return ["EVAL", TIMED[limit.kind], "1", key, limitBytes(limit), ...args];
+}
+
+/** The outcomes of one take. */
+function outcomesOf(
+  reply: unknown,
+  limit: ConditionalLimit,
+  addends: readonly number[],
+): Taken[] | undefined {
+  const call: ScriptCall = { limit, takes: [{ keys: [""], expiresInSeconds: [0], addends, holders: [] }] };
+  return parseTaken(reply, call)?.[0] ?? undefined;
 }
 
 type Pick = (below: number) => number;
@@ -67,6 +91,7 @@ function leaseSequence(seed: number): ReturnType<typeof sequence> {
     const args = [...asks.flatMap(({ addend, holder }) => [addend, holder]), ...time].map(String);
     return {
       command: ["EVAL", TIMED.leases, "1", key, `${HOUR_S}`, limitBytes(limit), ...args],
+      limit,
       expected,
       addends: asks.map(({ addend }) => addend),
       text: `leases of seed ${seed}, call ${index}: ${JSON.stringify(limit)} ${args.join(" ")}`,
@@ -96,6 +121,7 @@ function reloaded(limit: StateLimit, pick: Pick): StateLimit {
 /** A call at a time, and what the core answers. */
 interface TimedCall {
   readonly command: RedisCommand;
+  readonly limit: ConditionalLimit;
   readonly expected: Taken[];
   readonly addends: readonly number[];
   readonly text: string;
@@ -129,12 +155,12 @@ function sequence(
     const expected = addends.map((addend) => take(state, 0, limit, nowUs, addend));
     hasTaken = addends.some((addend, at) => addend > 0 && expected[at]?.granted === true);
     const time = [Math.floor(nowUs / 1_000_000), nowUs % 1_000_000];
-    const args = [...addends, ...time].map(String);
     return {
-      command: ["EVAL", TIMED[limit.kind], "1", key, `${HOUR_S}`, limitBytes(limit), ...args],
+      command: takeCommand(limit, { key, addends, time }),
+      limit,
       expected,
       addends,
-      text: `seed ${seed}, call ${index}: ${JSON.stringify(limit)} ${args.join(" ")}`,
+      text: `seed ${seed}, call ${index}: ${JSON.stringify(limit)} ${[...addends, ...time].join(" ")}`,
     };
   });
   return { key, calls };
@@ -189,13 +215,19 @@ const BUCKET_CASES: readonly {
 testRedis("kv scripts: a bucket whose rate changes keeps the rate of the time before", async (server) => {
   for (const { name, calls, granted, ttl } of BUCKET_CASES) {
     const key = crypto.randomUUID();
-    const commands = calls.map(([us, hitsPerUnit, burst, addend, expiry]): RedisCommand => {
-      const limit = limitBytes(bucketLimit({ burst, hitsPerUnit, unitSeconds: 60 }));
-      const time = [START_US / 1_000_000 + Math.floor(us / 1_000_000), us % 1_000_000].map(String);
-      return ["EVAL", TIMED.bucket, "1", key, `${expiry}`, limit, `${addend}`, ...time];
+    const limits = calls.map(([, hitsPerUnit, burst]) =>
+      bucketLimit({ burst, hitsPerUnit, unitSeconds: 60 })
+    );
+    const commands = calls.map(([us, , burst, addend, expiry], index) => {
+      const time = [START_US / 1_000_000 + Math.floor(us / 1_000_000), us % 1_000_000];
+      const limit = limits[index] ?? bucketLimit({ burst, hitsPerUnit: 0, unitSeconds: 60 });
+      return takeCommand(limit, { key, expiry, addends: [addend], time });
     });
-    const replies = await redisCommands([...commands, ["TTL", key]], { port: server.port });
-    const answers = replies.slice(0, -1).map((reply) => Number(String(reply).split("\n")[0]));
+    const replies = await redisReplies([...commands, ["TTL", key]], { port: server.port });
+    const answers = limits.map((limit, index) => {
+      const [taken] = outcomesOf(replies[index], limit, [calls[index]?.[3] ?? 0]) ?? [];
+      return taken?.granted === true ? 1 : 0;
+    });
     assertEquals(answers, granted, name);
     const left = Number(replies.at(-1));
     assertEquals(left > ttl - 60 && left <= ttl + 1, true, `${name}: ${left}`);
@@ -210,15 +242,44 @@ testRedis("kv scripts: a state without a rate, or of another form, is no error",
   };
   const limit = bucketLimit({ burst: 10, hitsPerUnit: 1, unitSeconds: 60 });
   const states = { old: doubles(9 * limit.partsPerHit, START_US), other: new TextEncoder().encode("text") };
-  const answers: Record<string, string> = {};
+  const answers: Record<string, unknown> = {};
   for (const [key, state] of Object.entries(states)) {
-    const time = [`${START_US / 1_000_000}`, "0"];
-    const take = ["EVAL", TIMED.bucket, "1", key, "602", limitBytes(limit), "1", "1", ...time] as const;
-    const [, taken] = await redisCommands([["SET", key, state], take], { port: server.port });
-    answers[key] = String(taken).split("\n").filter((_, index) => index % 5 < 2).join(" ");
+    const take = takeCommand(limit, { key, addends: [1, 1], time: [START_US / 1_000_000, 0] });
+    const [, reply] = await redisReplies([["SET", key, state], take], { port: server.port });
+    answers[key] = outcomesOf(reply, limit, [1, 1])?.map(({ granted, used }) => [granted, used]);
   }
-  assertEquals(answers, { old: "1 10 0 10", other: "1 1 1 2" });
+  assertEquals(answers, { old: [[true, 10], [false, 10]], other: [[true, 1], [true, 2]] });
 });
+
+testRedis(
+  "kv scripts: several keys are taken alone in one call; those without a state are left out",
+  async (server) => {
+    const limit = bucketLimit({ burst: 5, hitsPerUnit: 1, unitSeconds: 60 });
+    const time = [START_US / 1_000_000, 0];
+    const keys = ["held", "new", "list", "short", "held too"];
+    const addends = [[2, 9], [1], [1], [1], [-1, 3]];
+    const args = addends.flatMap((own) => [HOUR_S, own.length, ...own]);
+    const [, , , , reply, ...types] = await redisReplies([
+      takeCommand(limit, { key: "held", addends: [1], time }),
+      takeCommand(limit, { key: "held too", addends: [4], time }),
+      ["RPUSH", "list", "x"],
+      ["SET", "short", "5"],
+      ["EVAL", TIMED.bucket, "5", ...keys, limitBytes(limit), ...[...args, ...time].map(String)],
+      ...keys.map((key): RedisCommand => ["TYPE", key]),
+      ["GET", "short"],
+    ], { port: server.port });
+    const takes = keys.map((key, index) => {
+      return { keys: [key], expiresInSeconds: [HOUR_S], addends: addends[index] ?? [], holders: [] };
+    });
+    const outcomes = parseTaken(reply, { limit, takes })?.map((taken) => {
+      return taken?.map(({ granted, used }) => [granted, used]) ?? "left out";
+    });
+    assertEquals(outcomes, [
+      ...[[[true, 3], [false, 3]], "left out", "left out", "left out", [[true, 3], [false, 3]]],
+    ]);
+    assertEquals(types, ["string", "none", "list", "string", "string", "5"]);
+  },
+);
 
 /** Sends the same calls to the scripts of a server, and compares every answer. */
 async function compare(portOf: (key: string) => Promise<number>): Promise<void> {
@@ -232,10 +293,9 @@ async function compareOne(
   { key, calls }: ReturnType<typeof sequence>,
   portOf: (key: string) => Promise<number>,
 ): Promise<void> {
-  const replies = await redisCommands(calls.map(({ command }) => command), { port: await portOf(key) });
-  for (const [index, { expected, addends, text }] of calls.entries()) {
-    const numbers = String(replies[index]).split("\n").map(Number);
-    assertEquals(parseTaken(numbers, { addends, keys: [key], limit: ANY_LIMIT }), expected, text);
+  const replies = await redisReplies(calls.map(({ command }) => command), { port: await portOf(key) });
+  for (const [index, { limit, expected, addends, text }] of calls.entries()) {
+    assertEquals(outcomesOf(replies[index], limit, addends), expected, text);
   }
 }
 
@@ -290,7 +350,7 @@ Deno.test({
     await using server = await startRedis();
     const limit = limitBytes({ kind: "leases", limit: 150, leaseUs: 60_000_000 });
     const take = (holder: string, addend: number): RedisCommand => {
-      return ["EVAL", LEASES_SCRIPT, "1", "k", "90", limit, `${addend}`, holder];
+      return ["EVAL", SCRIPT_SOURCES.leases, "1", "k", "90", limit, `${addend}`, holder];
     };
     const replies = await redisCommands(
       [take("most", 100), take("most", 0), take("less", 50), ["CONFIG", "RESETSTAT"]],
@@ -311,23 +371,29 @@ Deno.test({
   async fn() {
     await using server = await startRedis();
     const take = (...addends: number[]): RedisCommand => {
-      return ["EVAL", JOINT_SCRIPT, "2", "a", "b", "90", "w5", "90", "w9", ...addends.map(String)];
+      const args = ["90", "w5", "90", "w9", ...addends.map(String)];
+      return ["EVAL", SCRIPT_SOURCES.joint, "2", "a", "b", ...args];
     };
-    const replies = await redisCommands([
-      take(4, 2, 2, 1, 2, 0, 0, -3, 2, 2),
+    const addends = [4, 2, 2, 1, 2, 0, 0, -3, 2, 2];
+    const [first, , refused, stats] = await redisReplies([
+      take(...addends),
       ["CONFIG", "RESETSTAT"],
       take(...new Array<number>(100).fill(3)),
       ["INFO", "commandstats"],
     ], server);
-    const numbers = String(replies[0]).split("\n");
-    const outcomes = Array.from({ length: 10 }, (_, index) => {
-      const [granted, used, , , , grantedThen, usedThen] = numbers.slice(10 * index, 10 * index + 10);
-      return `${granted} ${used} ${grantedThen} ${usedThen}`;
+    const call = { keys: ["a", "b"], expiresInSeconds: [90, 90], addends, holders: [] };
+    const outcomes = parseTaken(first, { limit: { limits: [5, 9] }, takes: [call] })?.[0]?.map((taken) => {
+      const windows = taken.windows?.map((one) =>
+        typeof one === "number" ? one : `${one.granted} ${one.used}`
+      );
+      return windows?.join(" ");
     });
+    const full = "false 5 true 5";
     assertEquals(outcomes, [
-      ...["1 4 1 4", "0 4 1 4", "0 4 1 4", "1 5 1 5", "0 5 1 5", "0 5 1 5", "0 5 1 5"],
-      ...["1 2 1 2", "1 4 1 4", "0 4 1 4"],
+      ...["true 4 true 4", "false 4 true 4", "false 4 true 4", "true 5 true 5", full, full, full],
+      ...["true 2 true 2", "true 4 true 4", "false 4 true 4"],
     ]);
-    assertEquals(/cmdstat_get:calls=(\d+)/.exec(String(replies[3]))?.[1], "2");
+    assertEquals(Array.isArray(refused) ? refused.slice(1) : refused, ["4", "4"]);
+    assertEquals(/cmdstat_get:calls=(\d+)/.exec(String(stats))?.[1], "2");
   },
 });

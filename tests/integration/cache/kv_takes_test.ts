@@ -2,16 +2,20 @@ import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { slotOf } from "../../../src/cache/kv/cluster/slots.ts";
 import { bucketLimit } from "../../../src/ratelimit/algorithms/bucket.ts";
 import { sliceLimit } from "../../../src/ratelimit/algorithms/slices.ts";
-import type { Taken } from "../../../src/ratelimit/algorithms/taken.ts";
+import type { Counted, Taken } from "../../../src/ratelimit/algorithms/taken.ts";
+import { ReplyError, RespReader } from "../../../src/cache/kv/resp.ts";
 import { hit } from "../../contract/counter_cache_contract.ts";
 import { conditionalHit } from "../../contract/conditional_counter_cases.ts";
 import { FakeClock } from "../../harness/fake_clock.ts";
 import { testKv, testRedis } from "../../harness/kv_bed.ts";
 import { openKvCache, openKvCluster } from "../../harness/open_kv.ts";
+import { redisReplies } from "../../harness/redis_command.ts";
+import { startRedis } from "../../harness/redis_server.ts";
+import { ScriptedCache } from "../../harness/scripted_cache.ts";
 import { startRedisCluster } from "../../harness/redis_cluster.ts";
 import { needs } from "../../harness/tools.ts";
 import { until } from "../../harness/until.ts";
-import { outcomes, takeCounts, taken } from "../../harness/take.ts";
+import { outcomes, take, takeCounts, taken } from "../../harness/take.ts";
 import { takeHits } from "../../../src/ratelimit/decision/take_hits.ts";
 
 const HOUR_MS = 3_600_000;
@@ -120,6 +124,64 @@ testRedis("kv takes: a server that does not answer in time fails them for a whil
   const answer = () => taken(cache, [conditionalHit()]).catch(() => []);
   await until("the server is asked again", async () => (await answer())[0]?.used === 1);
 });
+
+testRedis("kv takes: counters that were seen before are one call", async (redis) => {
+  await using cache = openKvCache(redis.url);
+  await cache.ready;
+  const limit = bucketLimit({ burst: 5, hitsPerUnit: 1, unitSeconds: 86_400 });
+  const counters = Array.from({ length: 30 }, () => cache.counterOf(conditionalHit({ limit })));
+  const used = async () => (await Promise.all(counters.map((counter) => take(counter, 1)))).map(usedOf);
+  assertEquals(await used(), counters.map(() => 1));
+  await redis.command("CONFIG", "RESETSTAT");
+  assertEquals(await used(), counters.map(() => 2));
+  const statistics = await redis.command("INFO", "commandstats");
+  assertEquals(["evalsha", "mget", "setex"].map((name) => callsOf(statistics, name)), [1, 1, 30]);
+  await redis.command("FLUSHALL");
+  assertEquals(await used(), counters.map(() => 1));
+});
+
+testRedis(
+  "kv takes: behind a proxy that sends a command to the server of its first key, all hits count",
+  async (redis) => {
+    await using other = await startRedis();
+    await using proxy = await ScriptedCache.listen((answer) => {
+      const reader = new RespReader();
+      let last = Promise.resolve();
+      return (bytes) =>
+        reader.read(bytes, (command) => {
+          const [name = "", ...args] = Array.isArray(command) ? command.map(String) : [];
+          const key = name.startsWith("EVAL") ? args[2] : args[0];
+          const { port } = slotOf(key ?? "") % 2 === 0 ? redis : other;
+          // One character of the reader is a byte.
+          const parts = args.map((part) => Uint8Array.from(part, (byte) => byte.charCodeAt(0)));
+          const reply = name === "INFO"
+            ? [new ReplyError("ERR unknown")]
+            : redisReplies([[name, ...parts]], { port });
+          last = Promise.all([reply, last]).then(([[one]]) => answer(respOf(one)));
+        });
+    });
+    await using cache = openKvCache(proxy.url);
+    await cache.ready;
+    const limit = sliceLimit(1_000, HOUR_MS);
+    const counters = Array.from({ length: 20 }, () => cache.counterOf(conditionalHit({ limit })));
+    for (let round = 1; round <= 6; round++) {
+      const counts = await Promise.all(counters.map((counter) => take(counter, 1)));
+      assertEquals(counts.map(usedOf), counters.map(() => round));
+    }
+  },
+);
+
+/** A reply in the form of the protocol. */
+function respOf(reply: unknown): string {
+  if (Array.isArray(reply)) return `*${reply.length}\r\n${reply.map(respOf).join("")}`;
+  if (reply instanceof Error) return `-${reply.message}\r\n`;
+  if (typeof reply === "number") return `:${reply}\r\n`;
+  return reply === null ? "$-1\r\n" : `$${String(reply).length}\r\n${reply}\r\n`;
+}
+
+function usedOf(count: Counted): number {
+  return typeof count === "number" ? count : count.used;
+}
 
 testKv("kv takes: a counter that is none of ours fails its own hits only", async (redis) => {
   await using cache = openKvCache(redis.url);

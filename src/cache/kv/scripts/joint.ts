@@ -2,60 +2,50 @@ import { BUCKET_SCRIPT } from "./bucket.ts";
 import { SLICES_SCRIPT } from "./slices.ts";
 
 /**
- * Takes hits in several windows: in all of them or in none. It looks at all of them first, with the scripts of their
- * algorithms, which then take what passes; a refusal is that of the same hits until some are taken. A fixed window is a plain number, as for INCRBY, and has no times.
- * Arguments: for each key its expiry in seconds and its limit, after the first letter of its algorithm; addends.
+ * Takes hits in several windows: in all of them or in none. It looks at all of them first, with the functions of their
+ * algorithms, which then take what passes; a refusal is that of the same hits until some are taken. A fixed window is a
+ * plain number, as for INCRBY. Arguments: for each key its expiry in seconds and its limit, after the first letter of its
+ * algorithm; addends. Returns the time and what was stored for each key.
  */
-export const JOINT_SCRIPT = `
-local function slices(KEYS, ARGV)
-${SLICES_SCRIPT}
-end
-local function bucket(KEYS, ARGV)
-${BUCKET_SCRIPT}
-end
-local function window(KEYS, ARGV)
-  local key, limit, hits = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-  local used, granted = tonumber(redis.call('GET', key) or '0'), 1
-  if hits < 0 then
-    if -hits > used then hits = -used end
-    if hits < 0 then used = redis.call('DECRBY', key, string.format('%.0f', -hits)) end
-  elseif used + math.max(1, hits) > limit then
-    granted = 0
-  elseif hits > 0 then
-    if used == 0 then redis.call('SETEX', key, ARGV[1], ARGV[3]) else redis.call('INCRBY', key, ARGV[3]) end
-    used = used + hits
+export const JOINT_SCRIPT = `${SLICES_SCRIPT}${BUCKET_SCRIPT}
+local function window(limit)
+  return function(key, stored, expiry, args)
+    local used, hits = tonumber(stored or '0'), tonumber(args[1])
+    if hits < 0 then
+      if -hits > used then hits = -used end
+      if hits < 0 then redis.call('DECRBY', key, string.format('%.0f', -hits)) end
+    elseif hits > 0 then
+      if used == 0 then redis.call('SETEX', key, expiry, args[1]) else redis.call('INCRBY', key, args[1]) end
+    end
+    return limit - used - hits, string.format('%.0f', used + hits)
   end
-  return {granted, used, math.max(0, limit - used), 0, 0}
 end
-local takes = {s = slices, b = bucket, w = window}
-local count = #KEYS
-local function run(index, hits)
+local functions = {s = slices, b = bucket, w = window}
+local states, takes, reply = {}, {}, {now}
+for index = 1, #KEYS do
   local limit = ARGV[2 * index]
-  return takes[limit:sub(1, 1)]({KEYS[index]}, {ARGV[2 * index - 1], limit:sub(2), hits})
+  takes[index] = functions[limit:sub(1, 1)](limit:sub(2))
+  states[index] = redis.call('GET', KEYS[index])
+  reply[index + 1] = states[index]
 end
-local answers, known = {}, {}
-for arg = 2 * count + 1, #ARGV do
-  local hits, passes, outcomes = tonumber(ARGV[arg]), true, known[ARGV[arg]]
-  if outcomes then
-    passes = false
-  elseif hits >= 0 then
-    outcomes = {}
-    for index = 1, count do
-      outcomes[index] = run(index, '0')
-      if math.max(1, hits) > outcomes[index][3] then
-        outcomes[index][1], passes = 0, false
-      else
-        outcomes[index][1] = 1
-      end
+local function run(index, hits)
+  local available
+  available, states[index] = takes[index](KEYS[index], states[index], ARGV[2 * index - 1], {hits}, 1, 1)
+  return available
+end
+local refused = {}
+for arg = 2 * #KEYS + 1, #ARGV do
+  local hits, passes = tonumber(ARGV[arg]), not refused[ARGV[arg]]
+  if passes and hits >= 0 then
+    for index = 1, #KEYS do
+      if math.max(1, hits) > run(index, '0') then passes = false end
     end
   end
-  if hits ~= 0 and passes then
-    outcomes, known = {}, {}
-    for index = 1, count do outcomes[index] = run(index, ARGV[arg]) end
-  end
-  if not passes then known[ARGV[arg]] = outcomes end
-  for index = 1, count do
-    for number = 1, 5 do answers[#answers + 1] = outcomes[index][number] end
+  if not passes then
+    refused[ARGV[arg]] = true
+  elseif hits ~= 0 then
+    refused = {}
+    for index = 1, #KEYS do run(index, ARGV[arg]) end
   end
 end
-return answers`;
+return reply`;

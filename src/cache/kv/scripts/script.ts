@@ -1,39 +1,53 @@
 import { createHash } from "node:crypto";
-import type { ConditionalLimit, JointLimits } from "../../../ratelimit/algorithms/conditional_limit.ts";
+import type {
+  ConditionalLimit,
+  JointLimits,
+  StateLimit,
+} from "../../../ratelimit/algorithms/conditional_limit.ts";
 import type { Taken } from "../../../ratelimit/algorithms/taken.ts";
 import { respArgument, RespWriter } from "../resp.ts";
 import { BUCKET_SCRIPT } from "./bucket.ts";
 import { JOINT_SCRIPT } from "./joint.ts";
 import { LEASES_SCRIPT } from "./leases.ts";
+import { replayJointTakes, replayTakes, type StoredState } from "./replay.ts";
 import { SLICES_SCRIPT } from "./slices.ts";
 
-/** A script that takes conditional hits of one counter, as a command up to the number of keys. */
+/** A script that takes conditional hits, as a command up to the number of keys. */
 interface Script {
   readonly source: Uint8Array;
   readonly hash: Uint8Array;
 }
 
-const SCRIPTS: Readonly<Record<ConditionalLimit["kind"] | "joint", Script>> = {
-  slices: script(SLICES_SCRIPT),
-  bucket: script(BUCKET_SCRIPT),
-  leases: script(LEASES_SCRIPT),
-  joint: script(JOINT_SCRIPT),
+/** The clock of the server, in microseconds since the epoch. */
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]`;
+/** The sources of all scripts. */
+export const SCRIPT_SOURCES: Readonly<Record<ConditionalLimit["kind"] | "joint", string>> = {
+  slices: forKeys("slices", SLICES_SCRIPT, 152),
+  bucket: forKeys("bucket", BUCKET_SCRIPT, 16),
+  leases: LEASES_SCRIPT,
+  joint: NOW + JOINT_SCRIPT,
 };
+const SCRIPTS = {
+  slices: script(SCRIPT_SOURCES.slices),
+  bucket: script(SCRIPT_SOURCES.bucket),
+  leases: script(SCRIPT_SOURCES.leases),
+  joint: script(SCRIPT_SOURCES.joint),
+} as const;
 const NOTHING = new Uint8Array(0);
-/** The command, the script, and the number of keys; then, for each, a key, an expiry and a limit. */
+/** The command, the script, and the number of keys. */
 const PARTS = 3;
-const PARTS_PER_KEY = 3;
 const BYTES_PER_DOUBLE = 8;
-/** Numbers in the reply for each addend. */
+/** Numbers in the reply of leases for each addend. */
 const NUMBERS = 5;
 
 /** The numbers of a limit are written once: a limit is that of a rule. */
 const limitArguments = new WeakMap<ConditionalLimit | JointLimits, readonly Uint8Array[]>();
 
-/** The addends of one key, or of several windows, that go to its script together. */
-export interface ScriptCall {
+/** The addends of one key, or of several windows, that go to a script together. */
+export interface ScriptTake {
   readonly keys: readonly string[];
-  readonly limit: ConditionalLimit | JointLimits;
   /** By key. */
   readonly expiresInSeconds: readonly number[];
   readonly addends: readonly number[];
@@ -41,52 +55,105 @@ export interface ScriptCall {
   readonly holders: readonly string[];
 }
 
+/** Takes with the same limit. More than one are for slices and buckets, and leave out keys without a state. */
+export interface ScriptCall {
+  readonly limit: ConditionalLimit | JointLimits;
+  readonly takes: readonly ScriptTake[];
+}
+
 /** Writes a call by the hash of its script, or with the script itself, which the server then knows. */
-export function writeScriptCall(writer: RespWriter, call: ScriptCall, isWithSource: boolean): void {
-  const { keys, limit, expiresInSeconds, addends, holders } = call;
+export function writeScriptCall(
+  writer: RespWriter,
+  { limit, takes }: ScriptCall,
+  isWithSource: boolean,
+): void {
   const { source, hash } = SCRIPTS["kind" in limit ? limit.kind : "joint"];
-  const parts = PARTS + keys.length * PARTS_PER_KEY + addends.length + holders.length;
-  writer.text(`*${parts}\r\n`).bytes(isWithSource ? source : hash).argument(keys.length);
-  for (const key of keys) writer.argument(key);
   const limits = argumentsOf(limit);
-  for (let index = 0; index < limits.length; index++) {
-    writer.argument(expiresInSeconds[index] ?? 0).bytes(limits[index] ?? NOTHING);
+  const isOfState = isStateLimit(limit);
+  let keyCount = 0;
+  let parts = PARTS + limits.length;
+  for (const { keys, addends, holders } of takes) {
+    keyCount += keys.length;
+    parts += 2 * keys.length + (isOfState ? 1 : 0) + addends.length + holders.length;
   }
-  for (let index = 0; index < addends.length; index++) {
-    writer.argument(addends[index] ?? 0);
-    const holder = holders[index];
-    if (holder !== undefined) writer.argument(holder);
+  writer.text(`*${parts}\r\n`).bytes(isWithSource ? source : hash).argument(keyCount);
+  for (const { keys } of takes) {
+    for (const key of keys) writer.argument(key);
+  }
+  if (isOfState) writer.bytes(limits[0] ?? NOTHING);
+  for (const { keys, expiresInSeconds, addends, holders } of takes) {
+    for (let index = 0; index < keys.length; index++) {
+      writer.argument(expiresInSeconds[index] ?? 0);
+      if (!isOfState) writer.bytes(limits[index] ?? NOTHING);
+    }
+    if (isOfState) writer.argument(addends.length);
+    for (let index = 0; index < addends.length; index++) {
+      writer.argument(addends[index] ?? 0);
+      const holder = holders[index];
+      if (holder !== undefined) writer.argument(holder);
+    }
   }
 }
 
-/** The outcome of each addend; undefined for another reply than that of a script. */
-export function parseTaken(
-  reply: unknown,
-  { addends, keys, limit }: Pick<ScriptCall, "addends" | "keys" | "limit">,
-): Taken[] | undefined {
-  if (!Array.isArray(reply) || reply.length !== addends.length * keys.length * NUMBERS) return undefined;
-  const numbers: readonly unknown[] = reply;
-  if (!numbers.every((number) => typeof number === "number" && number >= 0)) return undefined;
-  if ("kind" in limit) return addends.map((_, index) => takenAt(numbers, index));
-  return addends.map((_, index) => {
-    const windows = keys.map((_, window) => takenAt(numbers, index * keys.length + window));
-    return {
-      ...takenAt(numbers, index * keys.length),
-      granted: windows.every(({ granted }) => granted),
-      windows,
-    };
+/** The outcomes of the addends of each take, `null` for one that was left out; undefined for another reply. */
+export function parseTaken(reply: unknown, { limit, takes }: ScriptCall): (Taken[] | null)[] | undefined {
+  if (!Array.isArray(reply)) return undefined;
+  const [first] = takes;
+  if (first === undefined) return undefined;
+  if ("kind" in limit && limit.kind === "leases") {
+    const taken = parseNumbers(reply, first.addends.length);
+    return taken === undefined ? undefined : [taken];
+  }
+  const nowUs: unknown = reply[0];
+  const stored: unknown[] = reply.slice(1);
+  if (typeof nowUs !== "number" || nowUs < 0 || !stored.every(isStored)) return undefined;
+  if (!("kind" in limit)) {
+    if (stored.length !== first.keys.length) return undefined;
+    return [replayJointTakes(limit, { nowUs, stored, addends: first.addends })];
+  }
+  if (stored.length !== takes.length) return undefined;
+  return takes.map(({ addends }, index) => {
+    const state = stored[index] ?? null;
+    return state === null && takes.length > 1 ? null : replayTakes(limit, { nowUs, stored: state, addends });
   });
 }
 
-function takenAt(numbers: readonly unknown[], index: number): Taken {
-  const at = index * NUMBERS;
-  return {
-    granted: numbers[at] === 1,
-    used: Number(numbers[at + 1]),
-    available: Number(numbers[at + 2]),
-    retryMs: Number(numbers[at + 3]),
-    freeMs: Number(numbers[at + 4]),
-  };
+/** True if the counter is a state of a few numbers, which a call may have many of. */
+export function isStateLimit(limit: ConditionalLimit | JointLimits): limit is StateLimit {
+  return "kind" in limit && limit.kind !== "leases";
+}
+
+function isStored(value: unknown): value is StoredState {
+  return value === null || typeof value === "string";
+}
+
+function parseNumbers(reply: readonly unknown[], count: number): Taken[] | undefined {
+  if (reply.length !== count * NUMBERS) return undefined;
+  if (!reply.every((number) => typeof number === "number" && number >= 0)) return undefined;
+  return Array.from({ length: count }, (_, index) => {
+    const [granted, ...numbers] = reply.slice(index * NUMBERS, (index + 1) * NUMBERS).map(Number);
+    const [used = 0, available = 0, retryMs = 0, freeMs = 0] = numbers;
+    return { granted: granted === 1, used, available, retryMs, freeMs };
+  });
+}
+
+/**
+ * A script for the counters of any number of keys. Its arguments are the limit, and for each key its expiry in seconds,
+ * the number of its addends, and these. Several keys are counted only if they have states, of this length at least: a
+ * proxy may have sent a key to another server than the first one. Returns the time and the states before the call.
+ */
+function forKeys(name: string, source: string, stateBytes: number): string {
+  return `${NOW}${source}
+local take, states, first, reply = ${name}(ARGV[1]), nil, 2, {now}
+if #KEYS == 1 then states = {redis.call('GET', KEYS[1])} else states = redis.call('MGET', unpack(KEYS)) end
+for index = 1, #KEYS do
+  local stored, last = states[index], first + 1 + ARGV[first + 1]
+  if #KEYS > 1 and stored and #stored < ${stateBytes} then stored = false end
+  if stored or #KEYS == 1 then take(KEYS[index], stored, ARGV[first], ARGV, first + 2, last) end
+  reply[index + 1] = stored
+  first = last + 1
+end
+return reply`;
 }
 
 function script(source: string): Script {

@@ -23,7 +23,8 @@ function repliesIn(...pieces: string[]): unknown[] {
 
 const STREAM = ":12\r\n:-3\r\n+OK\r\n$5\r\nhé\r\n\r\n$-1\r\n*-1\r\n-ERR no\r\n*0\r\n" +
   "*3\r\n:0\r\n*2\r\n$1\r\na\r\n:7001\r\n$0\r\n\r\n:9223372036854775807\r\n";
-const REPLIES = [12, -3, "OK", "hé\r\n", null, null, "ERR no", [], [0, ["a", 7001], ""], 2 ** 63];
+/** A value has one character a byte. */
+const REPLIES = [12, -3, "OK", "h\u00c3\u00a9\r\n", null, null, "ERR no", [], [0, ["a", 7001], ""], 2 ** 63];
 
 Deno.test("kv protocol: replies are the same wherever the stream is cut", () => {
   assertEquals(repliesIn(STREAM), REPLIES);
