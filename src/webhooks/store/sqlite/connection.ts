@@ -311,6 +311,8 @@ export class SqliteConnection {
     this.get("PRAGMA journal_size_limit = 67108864");
     // In KiB. Identifiers are random, so each write touches many pages of their indexes.
     this.get("PRAGMA cache_size = -32768");
+    // In pages: those that many commits write to the log are then copied to the database only once.
+    this.get("PRAGMA wal_autocheckpoint = 4000");
   }
 }
 
