@@ -26,7 +26,7 @@ import {
   refused,
 } from "./api_call.ts";
 import { bearerTokenOf } from "./bearer_token.ts";
-import { repeatedHeaders, singleHeader } from "../server/client_request.ts";
+import { headerList, repeatedHeaders, singleHeader } from "../server/client_request.ts";
 import { apiProblem } from "../server/problem.ts";
 import type { Call, Route } from "../server/router.ts";
 import { tokenHash } from "./token_digest.ts";
@@ -105,7 +105,7 @@ async function callTrigger(
     const { value: contentType } = singleHeader(request, "content-type");
     const isOther = !isJson(request) && bodyKindOf(contentType) !== undefined;
     const type = isOther ? { contentType } : {};
-    const headers = [...request.headers].filter(([name]) => !isCredentialHeader(name, undefined));
+    const headers = headerList(request).filter(([name]) => !isCredentialHeader(name, undefined));
     return await accept(call, { ...options, isOther }, (content) => {
       return options.calls.acceptTrigger({ ...caller, keyHash, headers, ...type, ...content });
     });
@@ -117,7 +117,7 @@ async function callTrigger(
     return await options.calls.acceptSignedTrigger({
       ...caller,
       target: `${url.pathname}${url.search}`,
-      headers: [...request.headers],
+      headers: headerList(request),
       repeated: repeatedHeaders(request),
       body,
       maxBodyBytes: options.maxBodyBytes,

@@ -1,7 +1,7 @@
 import { bodyText, type BodyTextProblem } from "../../base/body_text.ts";
 import { joinBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
-import { singleHeader } from "./client_request.ts";
+import { arrivedBody, singleHeader } from "./client_request.ts";
 import { invalidParameter, type Refusal } from "./problem.ts";
 
 /** The bounds of a body. */
@@ -36,6 +36,11 @@ export async function readBodyBytes(
   const { maxBytes, timeoutMs, clock, hold } = options;
   const length = request.headers.get("content-length");
   if (Number(length) > maxBytes) return tooLarge(maxBytes);
+  const arrived = arrivedBody(request);
+  if (arrived !== undefined) {
+    if (arrived.length > maxBytes) return tooLarge(maxBytes);
+    return hold?.(arrived.length) === false ? TOO_MANY : arrived;
+  }
   const late = Promise.withResolvers<Refusal>();
   const cancelTimer = clock.after(timeoutMs, () => late.resolve(timedOut(timeoutMs)));
   // A body of a known length is read faster without a stream, but its parts cannot be counted.

@@ -49,7 +49,7 @@ export class CurrentRequest {
     }
     const first = this.#isContinued ? this.#source.next(this.#decoder) : undefined;
     if (first instanceof Buffer && this.#decoder.isDone) {
-      return this.#request = new ClientRequest(url, { ...init, body: new Uint8Array(first) });
+      return this.#request = new ClientRequest(url, { ...init, arrived: new Uint8Array(first) });
     }
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
