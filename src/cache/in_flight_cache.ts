@@ -66,9 +66,9 @@ class Gate {
   readonly #options: InFlightCacheOptions;
   inFlight = 0;
   refused = 0;
-  /** Since when there is no answer: the last one, or the first hit that waits after it. */
+  /** Since when there is no answer: the first hit after the last one. A failure does not end the silence. */
   #silentSince = -Infinity;
-  /** True if the last call was answered: a failure does not end the silence. */
+  /** True if there was an answer after the last hit. */
   #isAnswered = false;
   /** The call of the last hit, how many of its hits are left, and why it was refused. */
   readonly #last: { caller: Caller | undefined; left: number; refusal: CacheError | undefined } = {
@@ -83,6 +83,9 @@ class Gate {
 
   /** Admits a hit, or returns why not; the hits of one call are admitted together. */
   admit(caller: Caller | undefined): CacheError | undefined {
+    // Not at each answer, of which a batch has many. A cache that was not asked was not silent.
+    if (this.#isAnswered) this.#silentSince = this.#options.clock.elapsed();
+    this.#isAnswered = false;
     const last = this.#last;
     if (last.left > 0 && last.caller === caller) last.left--;
     else {
@@ -93,16 +96,13 @@ class Gate {
     }
     if (last.left === 0) last.caller = undefined;
     if (last.refusal !== undefined) return last.refusal;
-    // A cache that was not asked was not silent.
-    if (this.inFlight === 0 && this.#isAnswered) this.#silentSince = this.#options.clock.elapsed();
     this.inFlight++;
     return undefined;
   }
 
   release(isAnswered: boolean): void {
     this.inFlight--;
-    this.#isAnswered = isAnswered;
-    if (isAnswered) this.#silentSince = this.#options.clock.elapsed();
+    if (isAnswered) this.#isAnswered = true;
   }
 
   /** Fails the hits of a caller that has asked before, when its time is over: the adapters limit each take. */

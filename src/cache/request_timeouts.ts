@@ -15,7 +15,10 @@ interface RequestTimeoutsOptions<Request> {
   readonly onTimeout: (requests: readonly Request[]) => void;
 }
 
-/** The requests in flight to one node, in the order in which they began, with one timer for all. */
+/**
+ * The requests in flight to one node, in the order in which they began, with one timer for all. It outlasts an answered
+ * request, so that most of the next ones need not arm one.
+ */
 export class RequestTimeouts<Request extends TimedRequest> {
   readonly #options: RequestTimeoutsOptions<Request>;
   readonly #requests = new Set<Request>();
@@ -43,11 +46,7 @@ export class RequestTimeouts<Request extends TimedRequest> {
 
   /** Lets go of a request; returns false when it was not held any more. */
   delete(request: Request): boolean {
-    if (!this.#requests.delete(request)) return false;
-    if (this.#requests.size > 0) return true;
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
-    return true;
+    return this.#requests.delete(request);
   }
 
   /** Lets go of the requests on a connection, or of all, and returns them. */
@@ -56,6 +55,9 @@ export class RequestTimeouts<Request extends TimedRequest> {
       connection === undefined || one.connection === connection
     );
     for (const one of taken) this.delete(one);
+    if (this.#requests.size > 0) return taken;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
     return taken;
   }
 

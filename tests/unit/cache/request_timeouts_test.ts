@@ -36,12 +36,21 @@ Deno.test("in flight: each request has its own time, by one timer", () => {
   assertEquals([expired.includes(second), held.size, clock.waiting], [true, 0, 0]);
 });
 
-Deno.test("in flight: a request that is answered leaves no timer", () => {
+Deno.test("in flight: answered requests have one timer, which ends without effect", () => {
   const clock = new FakeClock();
   const { held, expired } = open(clock);
   const one = begin(clock);
   held.add(one);
-  assertEquals([held.delete(one), held.delete(one), clock.waiting, expired.length], [true, false, 0, 0]);
+  assertEquals([held.delete(one), held.delete(one), clock.waiting], [true, false, 1]);
+  clock.advance(60);
+  const next = begin(clock);
+  held.add(next);
+  clock.advance(40);
+  assertEquals([clock.waiting, expired.length], [1, 0]);
+  clock.advance(59);
+  assertEquals([held.delete(next), clock.waiting], [true, 1]);
+  clock.advance(1);
+  assertEquals([clock.waiting, expired.length], [0, 0]);
 });
 
 Deno.test("in flight: those on a connection are taken together", () => {
