@@ -29,6 +29,11 @@ const FIRST_BYTES = 4_096;
 const KEPT_BYTES = 262_144;
 const KEPT_BUFFERS = 8;
 const spare: Uint8Array[] = [];
+/** The arguments of small numbers, such as hits and expiries. */
+const SMALL_NUMBERS = Array.from(
+  { length: 128 },
+  (_, number) => UTF8.encode(`$${String(number).length}\r\n${number}\r\n`),
+);
 /** The beginnings of short arguments, by their length. */
 const LENGTH_HEADS = Array.from({ length: 128 }, (_, length) => UTF8.encode(`$${length}\r\n`));
 
@@ -53,6 +58,8 @@ export class RespWriter {
 
   /** Adds an argument of a command. */
   argument(value: string | number): this {
+    const number = typeof value === "number" ? SMALL_NUMBERS[value] : undefined;
+    if (number !== undefined) return this.part(number, 0, number.length);
     const text = String(value);
     const start = this.#length;
     const head = LENGTH_HEADS[text.length];

@@ -82,8 +82,8 @@ export class KvTakes {
   /** Fails some callers, and leaves out their hits. */
   drop(isDropped: (ask: WaitingAsk) => boolean, state: string): void {
     // Groups of one key are in the order of arrival, and keys do not depend on each other.
+    if (!this.#calls.some(({ takes }) => takes.some((group) => group.asks.some(isDropped)))) return;
     const asks = this.#calls.flatMap(({ takes }) => takes.flatMap((group) => group.asks));
-    if (!asks.some(isDropped)) return;
     this.#calls = [];
     this.#size = 0;
     this.#open.clear();
@@ -172,11 +172,12 @@ function settleCall(call: TakeCall, reply: unknown): TakeGroup[] {
 }
 
 function settleGroup({ asks }: TakeGroup, taken: readonly Taken[]): void {
-  for (const [index, { counter, receiver }] of asks.entries()) {
+  for (let index = 0; index < asks.length; index++) {
+    const ask = asks[index];
     const one = taken[index];
-    if (one === undefined) continue;
-    if (counter instanceof KvConditionalCounter) counter.isHeld = one.used > 0;
-    receiver.counted(one);
+    if (ask === undefined || one === undefined) continue;
+    if (ask.counter instanceof KvConditionalCounter) ask.counter.isHeld = one.used > 0;
+    ask.receiver.counted(one);
   }
 }
 
