@@ -124,10 +124,13 @@ export class KnownRequests {
       this.#table?.drop();
       this.#rules = rules;
     }
-    const known = this.#table?.find(bytes, start, end);
-    if (known === undefined) return undefined;
+    const table = this.#table;
+    const known = table?.find(bytes, start, end);
+    if (table === undefined || known === undefined) return undefined;
     this.#nowSeconds = this.#service.nowSeconds();
-    return known.isCurrent(this.#nowSeconds) ? known : undefined;
+    if (!known.isCurrent(this.#nowSeconds)) return undefined;
+    table.use();
+    return known;
   }
 }
 

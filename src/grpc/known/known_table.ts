@@ -4,16 +4,20 @@ const PLACES = 32_768;
 /** Places of one hash, in each table. */
 const WAYS = 4;
 const SEEN_HASHES = 65_536;
-/** Lookups after which the share of known requests is judged. */
+/** Lookups after which the share of those that were used is judged. */
 const TRIAL = 32_768;
 /** Lookups that are left out when that share is too low. */
 const REST = 262_144;
 const LOWEST_SHARE = 0.25;
 const NOWHERE = -1;
+/** To put a request costs about as much as this many uses save. */
+const USES = 4;
+const MAX_LEFT_OUT = 255;
 
 /**
  * A bounded table of what is known of requests, by their bytes. A request is admitted when it is seen a second time; its
- * hash depends on a seed, and all bytes are compared. Lookups pause while few requests are known.
+ * hash depends on a seed, and all bytes are compared. Lookups pause while few of them are used. A request that was put in
+ * vain, because its window was over before it was used often, is put again after ever more calls.
  */
 export class KnownTable<T> {
   readonly #seed: number;
@@ -22,6 +26,11 @@ export class KnownTable<T> {
   readonly #lengths = new Int32Array(PLACES);
   readonly #hashes = new Int32Array(PLACES);
   readonly #requests = new Array<T | undefined>(PLACES).fill(undefined);
+  /** By place: uses without which a request was put in vain. */
+  readonly #usesMissing = new Uint8Array(PLACES);
+  /** By place: calls that are left out before the request is put again, and how many of them remain. */
+  readonly #leftOut = new Uint8Array(PLACES);
+  readonly #leftOutRest = new Uint8Array(PLACES);
   /** Hashes of requests that were seen lately. */
   readonly #seen = new Int32Array(SEEN_HASHES);
   /** Of the last lookup. */
@@ -29,7 +38,7 @@ export class KnownTable<T> {
   #place = NOWHERE;
   #isPaused = false;
   #lookups = 0;
-  #known = 0;
+  #used = 0;
   #nextWay = 0;
 
   /** `random` returns a number from 0 to below 1. */
@@ -52,7 +61,6 @@ export class KnownTable<T> {
       if (this.#hashes[place] !== hash || this.#lengths[place] !== length) continue;
       if (!this.#holds(place, bytes, start, length)) continue;
       this.#place = place;
-      this.#known++;
       return this.#requests[place];
     }
     return undefined;
@@ -60,7 +68,7 @@ export class KnownTable<T> {
 
   /** True if the request of the last lookup is to be put into the table. */
   get isAdmitted(): boolean {
-    if (this.#place !== NOWHERE) return true;
+    if (this.#place !== NOWHERE) return this.#isPutAgain(this.#place);
     const hash = this.#hash;
     if (hash === 0) return false;
     const seen = this.#seen;
@@ -73,9 +81,23 @@ export class KnownTable<T> {
     return false;
   }
 
+  /** Counts a use of what the last lookup found. */
+  use(): void {
+    this.#used++;
+    const place = this.#place;
+    const missing = this.#usesMissing[place] ?? 0;
+    if (missing === 0) return;
+    this.#usesMissing[place] = missing - 1;
+    if (missing === 1) this.#leftOut[place] = this.#leftOutRest[place] = 0;
+  }
+
   /** Puts the request of the last lookup into the table. */
   put(bytes: Uint8Array, request: T): void {
-    const place = this.#place === NOWHERE ? this.#takePlace() : this.#place;
+    const isNew = this.#place === NOWHERE;
+    const place = isNew ? this.#takePlace() : this.#place;
+    const leftOut = isNew ? 0 : this.#leftOut[place] ?? 0;
+    this.#leftOut[place] = this.#leftOutRest[place] = Math.min(2 * leftOut + 1, MAX_LEFT_OUT);
+    this.#usesMissing[place] = USES;
     this.#bytes.set(bytes, place * MAX_BYTES);
     this.#lengths[place] = bytes.length;
     this.#hashes[place] = this.#hash;
@@ -87,10 +109,16 @@ export class KnownTable<T> {
     this.#requests.fill(undefined);
   }
 
+  #isPutAgain(place: number): boolean {
+    const calls = this.#leftOutRest[place] ?? 0;
+    if (calls > 0) this.#leftOutRest[place] = calls - 1;
+    return calls === 0;
+  }
+
   #judge(): void {
-    this.#isPaused = !this.#isPaused && this.#known < this.#lookups * LOWEST_SHARE;
+    this.#isPaused = !this.#isPaused && this.#used < this.#lookups * LOWEST_SHARE;
     this.#lookups = 0;
-    this.#known = 0;
+    this.#used = 0;
   }
 
   #takePlace(): number {
