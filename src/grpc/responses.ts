@@ -1,21 +1,42 @@
 import type { Code, CurrentLimit, Decision } from "../ratelimit/decision.ts";
 import { numberOfUnit } from "../ratelimit/units.ts";
-import { encodeRateLimitResponse, LimitResponseForm, type WireCurrentLimit } from "../wire/rls.ts";
+import type { HeaderForm } from "../ratelimit/decision/headers.ts";
+import type { RepeatedResponse } from "../ratelimit/decision/plan_repeated.ts";
+import { LimitResponseForm, MetadataResponseForm, type ResponseForm } from "../wire/response_form.ts";
+import { encodeRateLimitResponse, type WireCurrentLimit } from "../wire/rls.ts";
 import type { DirectResponse, PendingResponse } from "./grpc_service.ts";
 
 /** The numbers of `RateLimitResponse.Code`. */
 export const CODE_NUMBERS: Readonly<Record<Code, number>> = { OK: 1, OVER_LIMIT: 2 };
 
-/** The forms of the responses with one status, by its limit. */
-export class ResponseForms {
-  readonly #forms = new WeakMap<CurrentLimit, LimitResponseForm>();
+/** A form that requests share, and the headers that it has. */
+interface SharedForm {
+  readonly form: LimitResponseForm;
+  readonly headers: readonly HeaderForm[];
+}
 
-  /** The form for a limit, if there is one. */
-  of(limit: CurrentLimit): LimitResponseForm | undefined {
-    const form = this.#forms.get(limit) ?? LimitResponseForm.of(wireLimit(limit));
-    if (form !== undefined) this.#forms.set(limit, form);
+/** The forms of the responses with one status. */
+export class ResponseForms {
+  readonly #shared = new WeakMap<CurrentLimit, SharedForm>();
+
+  /** The form for a request, if there is one. */
+  of({ limit, headers, metadata }: RepeatedResponse): ResponseForm | undefined {
+    const form = this.#sharedForm(limit, headers);
+    return form === undefined || metadata === undefined ? form : MetadataResponseForm.of(form, metadata);
+  }
+
+  #sharedForm(limit: CurrentLimit, headers: readonly HeaderForm[]): LimitResponseForm | undefined {
+    const shared = this.#shared.get(limit);
+    if (shared !== undefined && areEqual(shared.headers, headers)) return shared.form;
+    const form = LimitResponseForm.of(wireLimit(limit), headers);
+    if (form !== undefined) this.#shared.set(limit, { form, headers });
     return form;
   }
+}
+
+/** The headers of one limit differ between windows of a calendar, in a text. */
+function areEqual(some: readonly HeaderForm[], others: readonly HeaderForm[]): boolean {
+  return some.every(({ texts }, index) => texts.every((text, place) => text === others[index]?.texts[place]));
 }
 
 /** Encodes a decision. */

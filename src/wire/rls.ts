@@ -104,20 +104,6 @@ const RESPONSE = new Message<
   dynamicMetadata: structField(6),
 });
 
-/** Fields of a response and of its status, by their numbers. */
-const TAGS = { code: [1 << 3 | VARINT], status: [2 << 3 | LENGTH], currentLimit: [2 << 3 | LENGTH] } as const;
-const LIMIT_REMAINING_TAG = 3 << 3 | VARINT;
-const DURATION_TAG = 4 << 3 | LENGTH;
-const SECONDS_TAG = 1 << 3 | VARINT;
-/** Positions in a response: each behind its tag, and the status behind its length. */
-const CODE_AT = 1;
-const STATUS_LENGTH_AT = 3;
-const STATUS_CODE_AT = 5;
-/** Size of the remaining hits and the duration: two tags, two numbers of at most 5 and 10 bytes, a tag and a length. */
-const MAX_STATUS_REST = 19;
-/** With it and its own tags a status has less than 128 bytes. */
-const MAX_FORM_LIMIT = 100;
-
 const UNBOUNDED: WireRequestBounds = { descriptors: Infinity, entries: Infinity };
 
 /** Reads a request. Keeps one item more than allowed, to detect the excess, and skips the rest. */
@@ -149,6 +135,11 @@ export function encodeRateLimitRequest(request: WireRateLimitRequestInit): Uint8
   return writer.finish();
 }
 
+/** Writes the limit of a status. */
+export function encodeCurrentLimit(limit: WireCurrentLimit): Uint8Array {
+  return CURRENT_LIMIT.encode(limit);
+}
+
 /** Reads a response. */
 export function decodeRateLimitResponse(bytes: Uint8Array): WireRateLimitResponse {
   const { statuses, ...rest } = RESPONSE.decode(bytes);
@@ -169,64 +160,6 @@ export function encodeRateLimitResponse(response: WireRateLimitResponse): Uint8A
   for (const header of response.responseHeadersToAdd) writeEntry(writer, 3, header);
   if (response.dynamicMetadata !== undefined) writeStructField(writer, 6, response.dynamicMetadata);
   return writer.finish();
-}
-
-/**
- * Writes responses with one status that differ only in the codes, in what remains and in when it is reset.
- * `unit` is a number of `RateLimitResponse.RateLimit.Unit`.
- */
-export class LimitResponseForm {
-  /** The bytes before what remains, which begin with those before the length of the status. */
-  readonly #head: Uint8Array;
-  readonly maxBytes: number;
-
-  private constructor(limit: Uint8Array) {
-    const status = [...TAGS.code, 0, ...TAGS.currentLimit, limit.length, ...limit];
-    this.#head = new Uint8Array([...TAGS.code, 0, ...TAGS.status, 0, ...status]);
-    this.maxBytes = this.#head.length + MAX_STATUS_REST;
-  }
-
-  /** The form for this limit; undefined if its name is so long that the lengths have more than one byte. */
-  static of(limit: WireCurrentLimit): LimitResponseForm | undefined {
-    const bytes = CURRENT_LIMIT.encode(limit);
-    return bytes.length > MAX_FORM_LIMIT ? undefined : new LimitResponseForm(bytes);
-  }
-
-  /** Writes a response at a position and returns its end. Codes are numbers of `RateLimitResponse.Code`. */
-  write(
-    into: Uint8Array,
-    at: number,
-    overallCode: number,
-    code: number,
-    limitRemaining: number,
-    secondsUntilReset: number,
-  ): number {
-    const head = this.#head;
-    const { length } = head;
-    for (let index = 0; index < length; index++) into[at + index] = head[index] ?? 0;
-    into[at + CODE_AT] = overallCode;
-    into[at + STATUS_CODE_AT] = code;
-    let end = at + length;
-    if (limitRemaining > 0) {
-      into[end] = LIMIT_REMAINING_TAG;
-      end = writeVarint(into, end + 1, limitRemaining);
-    }
-    into[end] = DURATION_TAG;
-    into[end + 2] = SECONDS_TAG;
-    const afterSeconds = writeVarint(into, end + 3, secondsUntilReset);
-    into[end + 1] = afterSeconds - end - 2;
-    into[at + STATUS_LENGTH_AT] = afterSeconds - at - STATUS_LENGTH_AT - 1;
-    return afterSeconds;
-  }
-}
-
-function writeVarint(into: Uint8Array, at: number, value: number): number {
-  let rest = value;
-  let end = at;
-  for (; rest > 0x7fff_ffff; rest = Math.floor(rest / 128)) into[end++] = rest % 128 | 0x80;
-  for (; rest > 0x7f; rest >>>= 7) into[end++] = rest & 0x7f | 0x80;
-  into[end++] = rest;
-  return end;
 }
 
 function writeStatus(writer: WireWriter, status: WireDescriptorStatus): void {

@@ -1,6 +1,6 @@
 import type { WireReader } from "./reader.ts";
 import { FIXED64, LENGTH, VARINT } from "./wire_format.ts";
-import type { WireWriter } from "./writer.ts";
+import { WireWriter } from "./writer.ts";
 
 /** A `google.protobuf.Value`. */
 export type WireValue = null | boolean | number | string | readonly WireValue[] | WireStruct;
@@ -27,6 +27,13 @@ export function writeStructField(writer: WireWriter, field: number, struct: Wire
   const start = writer.begin(field);
   writeStruct(writer, struct);
   writer.end(start);
+}
+
+/** Writes a struct as a message. */
+export function encodeStruct(struct: WireStruct): Uint8Array {
+  const writer = new WireWriter();
+  writeStruct(writer, struct);
+  return writer.finish();
 }
 
 function readStruct(reader: WireReader, struct: GrowingStruct): void {

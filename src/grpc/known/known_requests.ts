@@ -5,7 +5,7 @@ import { RepeatedList, type RepeatedRequest } from "../../ratelimit/decision/rep
 import type { RateLimitRequest } from "../../ratelimit/request.ts";
 import type { Rules } from "../../ratelimit/rules/rules.ts";
 import type { RateLimitService } from "../../ratelimit/decision/service.ts";
-import type { LimitResponseForm } from "../../wire/rls.ts";
+import type { ResponseForm } from "../../wire/response_form.ts";
 import { CODE_NUMBERS, encodeDecision, pendingResponse, responseBytes, ResponseForms } from "../responses.ts";
 import type { DirectResponse, PendingResponse } from "../grpc_service.ts";
 import { KnownTable } from "./known_table.ts";
@@ -25,7 +25,7 @@ type RepeatingService = Pick<
 >;
 
 /** A request with one descriptor, and the form of its responses. */
-type KnownRequest = RepeatedRequest<LimitResponseForm>;
+type KnownRequest = RepeatedRequest<ResponseForm>;
 
 /** Options of `KnownRequests`. */
 interface KnownRequestsOptions {
@@ -113,7 +113,7 @@ export class KnownRequests {
     if (this.#options.isExcluded?.() === true) return;
     const table = this.#table ??= new KnownTable<KnownRequest | RepeatedList>(this.#options.random);
     if (!table.isAdmitted) return;
-    const known = this.#service.repeated(request, (limit) => this.#forms.of(limit));
+    const known = this.#service.repeated(request, (response) => this.#forms.of(response));
     if (known !== undefined) table.put(bytes, known);
   }
 
@@ -169,11 +169,11 @@ class EncodedResponse implements DirectResponse {
 
 /** The response to a known request; reused by the next one. */
 class KnownResponse implements DirectResponse {
-  #form: LimitResponseForm | undefined;
+  #form: ResponseForm | undefined;
   #status: DescriptorStatus | undefined;
   #overallCode: Code = "OK";
 
-  of(form: LimitResponseForm, status: DescriptorStatus, overallCode: Code): this {
+  of(form: ResponseForm, status: DescriptorStatus, overallCode: Code): this {
     this.#overallCode = overallCode;
     this.#form = form;
     this.#status = status;

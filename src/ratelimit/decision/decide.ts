@@ -1,5 +1,5 @@
 import type { Code, Decision, DescriptorStatus, Header } from "../decision.ts";
-import { responseHeaders } from "./headers.ts";
+import { type HeaderContext, responseHeaders } from "./headers.ts";
 import { dynamicMetadata } from "./metadata.ts";
 import { addFacts, type LimitFact } from "./limit_events.ts";
 import type { Counted } from "../algorithms/taken.ts";
@@ -75,15 +75,25 @@ export function decide(plan: Plan, counts: readonly Counted[], policy: Policy, n
   }
   const code = overallCode(plan, statuses, policy);
   const globalShadow = policy.shadowMode && code === "OVER_LIMIT";
-  const decision: Decision = {
-    overallCode: globalShadow ? "OK" : code,
+  const context = { policy, nowSeconds, windows };
+  const decision = decisionOf(plan, statuses, globalShadow ? "OK" : code, context);
+  return { decision, stats, windows, globalShadow, overLimitKeys, facts };
+}
+
+/** The decision with these statuses, and with the headers and the metadata that the policy enables. */
+export function decisionOf(
+  plan: Plan,
+  statuses: readonly DescriptorStatus[],
+  overallCode: Code,
+  context: HeaderContext,
+): Decision {
+  const { policy } = context;
+  return {
+    overallCode,
     statuses,
-    responseHeadersToAdd: hasHeaders(policy)
-      ? responseHeaders(plan, statuses, { policy, nowSeconds, windows })
-      : NO_HEADERS,
+    responseHeadersToAdd: hasHeaders(policy) ? responseHeaders(plan, statuses, context) : NO_HEADERS,
     dynamicMetadata: policy.dynamicMetadata ? dynamicMetadata(plan, statuses) : undefined,
   };
-  return { decision, stats, windows, globalShadow, overLimitKeys, facts };
 }
 
 function overallCode(plan: Plan, statuses: readonly DescriptorStatus[], policy: Policy): Code {

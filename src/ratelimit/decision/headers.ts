@@ -1,6 +1,6 @@
 import type { DescriptorStatus, Header } from "../decision.ts";
 import { type DecidedWindows, isUncounted } from "./decide_windows.ts";
-import { isQuota, type Plan } from "./plan.ts";
+import { isQuota, type Plan, type PlannedDescriptor } from "./plan.ts";
 import type { Policy } from "./policy.ts";
 import type { Entry } from "../request.ts";
 import type { RateLimit, RuleLevel } from "../rules/rules.ts";
@@ -10,6 +10,9 @@ import { windowLength } from "./window.ts";
 interface ShownLimit {
   readonly limit: RateLimit;
   readonly status: DescriptorStatus;
+  /** The numbers of the status in headers; a status with a limit has both. */
+  readonly remaining: string;
+  readonly reset: string;
   readonly entries: readonly Entry[];
   readonly isQuota: boolean;
   /** The length of its current window. */
@@ -21,7 +24,7 @@ interface ShownLimit {
 }
 
 /** The inputs of headers, in addition to a plan and its statuses. */
-interface HeaderContext {
+export interface HeaderContext {
   readonly policy: Policy;
   readonly nowSeconds: number;
   readonly windows: readonly (DecidedWindows | undefined)[] | undefined;
@@ -33,8 +36,41 @@ export function responseHeaders(
   statuses: readonly DescriptorStatus[],
   context: HeaderContext,
 ): Header[] {
-  const { policy } = context;
-  const limits = shownLimits(plan, statuses, context);
+  return headersOf(shownLimits(plan, statuses, context), context.policy);
+}
+
+/** A number of a status. */
+type StatusNumber = "remaining" | "reset";
+
+/** A header whose values differ only in numbers: constant texts, with a number between each two of them. */
+export interface HeaderForm {
+  readonly key: string;
+  readonly texts: readonly string[];
+  readonly numbers: readonly StatusNumber[];
+}
+
+/** In place of numbers; values are ASCII. */
+const MARKS: Readonly<Record<StatusNumber, string>> = { remaining: "\u{e000}", reset: "\u{e001}" };
+const ANY_MARK = /[\u{e000}\u{e001}]/gu;
+const ANY_STATUS: DescriptorStatus = { code: "OK", limitRemaining: 0 };
+
+/** The forms of the headers of a descriptor that is alone in its request, and has one window, while this one lasts. */
+export function headerForms(
+  { limit, entries }: PlannedDescriptor & { readonly limit: RateLimit },
+  policy: Policy,
+  nowSeconds: number,
+): HeaderForm[] {
+  const windowSeconds = windowLength(limit, nowSeconds);
+  const shared = { limit, entries, windowSeconds, status: ANY_STATUS, ...MARKS };
+  const shown = { ...shared, isQuota: false, isCounted: true, others: NO_OTHERS };
+  return headersOf([shown], policy).map(({ key, value }) => {
+    const marks = value.match(ANY_MARK) ?? [];
+    const numbers = marks.map((mark) => mark === MARKS.remaining ? "remaining" : "reset");
+    return { key, texts: value.split(ANY_MARK), numbers };
+  });
+}
+
+function headersOf(limits: readonly ShownLimit[], policy: Policy): Header[] {
   const decisive = decisiveOf(limits);
   if (decisive === undefined) return [];
   const { responseHeaders: names, unitHeaders, standardHeaders } = policy;
@@ -72,13 +108,24 @@ function shownLimits(
         ...shared,
         limit,
         status,
+        remaining: String(status.limitRemaining),
+        reset: String(status.secondsUntilReset),
         windowSeconds,
         isCounted: !isUncounted(window),
         others: NO_OTHERS,
       }];
     });
     const windowSeconds = windowLength(decisive, nowSeconds);
-    shown.push({ ...shared, limit: decisive, status, windowSeconds, isCounted: true, others });
+    shown.push({
+      ...shared,
+      limit: decisive,
+      status,
+      remaining: String(status.limitRemaining),
+      reset: String(status.secondsUntilReset),
+      windowSeconds,
+      isCounted: true,
+      others,
+    });
   }
   return shown;
 }
@@ -107,13 +154,13 @@ function decisiveOf(limits: readonly ShownLimit[]): ShownLimit | undefined {
 
 function addNamed(
   headers: Header[],
-  { limit, status }: ShownLimit,
+  { limit, remaining, reset }: ShownLimit,
   names: Readonly<Record<"limit" | "remaining" | "reset", string>>,
 ): void {
   headers.push(
     { key: names.limit, value: String(limit.requestsPerUnit) },
-    { key: names.remaining, value: String(status.limitRemaining) },
-    { key: names.reset, value: String(status.secondsUntilReset) },
+    { key: names.remaining, value: remaining },
+    { key: names.reset, value: reset },
   );
 }
 
@@ -130,7 +177,7 @@ function addUnits(
     const suffix = unit === undefined ? CONCURRENT_REQUESTS : `${unit.toLowerCase()}s`;
     headers.push(
       { key: `${names.limit}-${suffix}`, value: String(decisive.limit.requestsPerUnit) },
-      { key: `${names.remaining}-${suffix}`, value: String(decisive.status.limitRemaining) },
+      { key: `${names.remaining}-${suffix}`, value: decisive.remaining },
     );
   }
 }
@@ -160,15 +207,13 @@ function addStandard(headers: Header[], limits: readonly ShownLimit[]): void {
   const rests: string[] = [];
   for (const decisive of limits) {
     for (const shown of allOf(decisive)) {
-      const { limit, status, entries } = shown;
+      const { limit, remaining, entries } = shown;
       const name = uniqueName(nameOf(limit, entries), names);
       policies.push(`${name};${policyOf(shown)}`);
       if (shown !== decisive) continue;
       // How long a hit in flight takes does not depend on the limit.
-      const reset = limit.conditional?.algorithm === "concurrency"
-        ? ""
-        : `;t=${fieldInteger(status.secondsUntilReset ?? 1)}`;
-      rests.push(`${name};r=${status.limitRemaining}${reset}`);
+      const reset = limit.conditional?.algorithm === "concurrency" ? "" : `;t=${shown.reset}`;
+      rests.push(`${name};r=${remaining}${reset}`);
     }
   }
   headers.push(

@@ -12,7 +12,6 @@ import type { Decision, DescriptorStatus } from "../decision.ts";
 import { nearHits, nearLimitThreshold } from "../rules/rule_stats.ts";
 import { statusOf } from "./decide_count.ts";
 import type { Plan, PlannedDescriptor } from "./plan.ts";
-import { hasHeaders, type Policy } from "./policy.ts";
 import type { RateLimit } from "../rules/rules.ts";
 import type { RepeatedWindows } from "./repeated_windows.ts";
 import type { RuleCounters } from "../stats_sink.ts";
@@ -198,11 +197,6 @@ export class KeptCounters {
     this.#kept.set(hit.key, { hit, counter });
     return counter;
   }
-}
-
-/** True if decisions by this policy have nothing but statuses. */
-export function allowsRepeats(policy: Policy): boolean {
-  return !hasHeaders(policy) && !policy.dynamicMetadata;
 }
 
 /** The descriptors of a request, if each has the same effects each time. */

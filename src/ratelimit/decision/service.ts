@@ -4,17 +4,17 @@ import { SlicedWork } from "../../base/sliced_work.ts";
 import type { Counted } from "../algorithms/taken.ts";
 import { type Call, callOf, callOfList, type LoadedRules, ruleCountersOf } from "./call.ts";
 import { type AnyHit, type Caller, type CountReceiver, type LocalCache } from "./counter_cache.ts";
-import { decide, type Outcome } from "./decide.ts";
+import { decide, decisionOf, type Outcome } from "./decide.ts";
 import { ALLOWED_UNCOUNTED } from "./decide_count.ts";
 import { refusalsOf } from "./decide_windows.ts";
-import type { Code, CurrentLimit, Decision, DescriptorStatus } from "../decision.ts";
+import type { Code, Decision, DescriptorStatus } from "../decision.ts";
 import { DecisionTally } from "./decision_tally.ts";
 import { BACKEND_ERRORS, CacheError, InvalidRequestError, NoConfigurationError } from "../errors.ts";
 import { HitCounter, type HitCounterOptions } from "./hit_counter.ts";
 import type { LimitEventSink } from "./limit_events.ts";
 import { LocalRefusals } from "./local_refusals.ts";
 import { type Plan, planHits, type PlannedDescriptor } from "./plan.ts";
-import { planRepeated } from "./plan_repeated.ts";
+import { planRepeated, type RepeatedResponse } from "./plan_repeated.ts";
 import {
   isWithin,
   KeptCounters,
@@ -140,7 +140,7 @@ export class RateLimitService {
   /** Plans a request that was decided before and has the same effects each time, if its limit has a form. */
   repeated<Form>(
     request: RateLimitRequest,
-    formOf: (limit: CurrentLimit) => Form | undefined,
+    formOf: (response: RepeatedResponse) => Form | undefined,
   ): RepeatedRequest<Form> | RepeatedList | undefined {
     const loaded = this.#loaded;
     if (loaded === undefined) return undefined;
@@ -191,20 +191,19 @@ export class RateLimitService {
       for (const { hit } of list.all) this.#addHit(call, hit, undefined);
       return this.#settle(call, answers, caller);
     }
-    const { nearLimitRatio } = this.#options.policy;
-    const context = { nearLimitRatio, nowSeconds: this.nowSeconds() };
-    const statuses = list.recordWithin(counters, answers, context);
+    const { policy } = this.#options;
+    const nowSeconds = this.nowSeconds();
+    const { nearLimitRatio } = policy;
+    const statuses = list.recordWithin(counters, answers, { nearLimitRatio, nowSeconds });
     this.tally.total++;
-    return { overallCode: "OK", statuses, responseHeadersToAdd: [], dynamicMetadata: undefined };
+    return decisionOf(list.plan, statuses, "OK", { policy, nowSeconds, windows: undefined });
   }
 
   /** Takes the hits of a current request; call `decideRepeated` or `recoverRepeated` with what the receiver gets. */
   takeRepeated(repeated: RepeatedRequest, caller: Caller, receiver: CountReceiver): void {
     const { hit, hits, counters, counter } = repeated;
     counters.totalHits += hits;
-    if (repeated.windows !== undefined) {
-      return this.#takeWindows(repeated, caller, receiver);
-    }
+    if (repeated.windows !== undefined) return this.#takeWindows(repeated, caller, receiver);
     const known = this.#local?.of(hit, repeated, this.nowSeconds());
     if (known !== undefined) receiver.counted(known);
     else counter.take(hits, caller, receiver);
