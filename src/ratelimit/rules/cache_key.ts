@@ -28,8 +28,11 @@ export function counterName(domain: string, path: readonly RuleLevel[], hasTag: 
     text = ["_"];
   }
   const last = text.join("");
-  texts.push(hasTag ? `${last.slice(0, -1)}}_` : last);
-  return { texts, varying: varying.length === 0 ? NOTHING_VARIES : varying };
+  const end = hasTag ? `${last.slice(0, -1)}}_` : last;
+  // A list that grew has room for more: most names have one text.
+  return texts.length === 0
+    ? { texts: [end], varying: NOTHING_VARIES }
+    : { texts: texts.concat(end), varying: varying.slice() };
 }
 
 /** True if a level is for the one value that is written. */

@@ -141,7 +141,7 @@ export class RulesBuilder {
     const { depth, rateLimit } = descriptor;
     this.#places.length = depth;
     const level = { ...levelOf(descriptor), key: this.#shared(descriptor.key) };
-    const path = [...this.#places.at(-1)?.path ?? [], level];
+    const path = pathTo(this.#places.at(-1), level);
     const limit = rateLimit !== undefined
       ? this.#limit(descriptor, rateLimit, path)
       : descriptor.fallback === "parent"
@@ -277,6 +277,11 @@ const NOTHING: readonly string[] = [];
 function windowOf({ unlimited, unit, unitMultiplier, algorithm }: FlatLimit): number {
   if (algorithm?.name === "concurrency") return algorithm.leaseSeconds;
   return unlimited || unit === undefined ? 0 : UNITS[unit].seconds * unitMultiplier;
+}
+
+/** A path of its exact length: a list that grew has room for more, and most rules have one level. */
+function pathTo(parent: Place | undefined, level: RuleLevel): readonly RuleLevel[] {
+  return parent === undefined ? [level] : parent.path.concat(level);
 }
 
 function levelOf(descriptor: FlatDescriptor): RuleLevel {
