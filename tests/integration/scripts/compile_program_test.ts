@@ -178,7 +178,7 @@ function grantedIn(metadata: Record<string, unknown>): unknown {
   const { allow_import: _, ...said } = permissions;
   return {
     granted: Object.fromEntries(Object.entries(said).filter(([, value]) => value !== null)),
-    v8: v8_flags.filter((flag) => flag.includes("pretenuring")),
+    v8: v8_flags.filter((flag) => /pretenuring|semi-space/.test(flag)),
     features: [...unstable_config.features].sort(),
     entry: entrypoint_key,
     argv,
@@ -197,7 +197,7 @@ function grantedBy(flags: readonly string[]): unknown {
       allow_sys: [],
       prompt: !flags.includes("--no-prompt"),
     },
-    v8: [v8],
+    v8: v8.split(","),
     // The first is from deno.json alone.
     features: ["net", "no-legacy-abort"],
     entry: "main.ts",
