@@ -211,7 +211,7 @@ function rowsOf(
     if (unless !== undefined && !isAbsent(row[unless.needs]) && found[unless.part]?.length === 0) continue;
     const { rows: returned, changes } = answerOf(part, row, found, answers);
     if (changes > 0) rows.push(row);
-    for (const one of returned) rows.push(one);
+    for (const one of returned) rows.push({ ...row, ...one });
   }
   return rows;
 }

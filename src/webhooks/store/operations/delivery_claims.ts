@@ -152,16 +152,17 @@ const FINISH = new CompoundStatement({
   },
   parts: {
     held: {
-      text: `SELECT asked.place, asked.state, delivery.seq, delivery.state AS before
+      text: `SELECT asked.place, asked.state, asked.number, delivery.seq, delivery.state AS before
         FROM asked, delivery WHERE delivery.id = asked.id AND delivery.claim_id = asked.claim {}`,
       from: "asked",
       order: "ORDER BY delivery.seq FOR UPDATE OF delivery",
     },
     closed: {
+      // Both columns of the index from one part: PostgreSQL may otherwise use it for the number alone, which most have.
       text: `UPDATE attempt SET finished_at = asked.ended_at, result = asked.result, status = asked.status,
           error_kind = asked.error_kind, error = asked.error, response = asked.response,
           headers = asked.headers
-        FROM ${HELD_CALLS} WHERE attempt.delivery_seq = held.seq AND attempt.number = asked.number`,
+        FROM ${HELD_CALLS} WHERE attempt.delivery_seq = held.seq AND attempt.number = held.number`,
       from: HELD_CALLS,
     },
     tallied: tallyingMoves("delivery"),

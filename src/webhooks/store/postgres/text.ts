@@ -10,29 +10,21 @@ interface PreparedText {
 // Statements are few, as parts of lists are combined from few parts; a server keeps them as long as the session.
 const MAX_PREPARED = 500;
 
-/**
- * The server keeps the plan of a named statement, which fits the sizes that the tables had when it was made: in a new
- * store every table is empty, and reading all of it is cheapest.
- */
-const UNKEPT_RUNS = 32;
-
 /** A quoted text or name, a comment, or a parameter. */
 const PARTS = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\?/g;
 
 /** The prepared statements of a connection. */
 export class PreparedTexts {
-  readonly #texts = new Map<string, { readonly named: PreparedText; runs: number }>();
+  readonly #texts = new Map<string, PreparedText>();
 
-  /** The statement with `$1`, `$2` … for its next run, and its name once it has run often. */
+  /** The statement with `$1`, `$2` … and its name. */
   of(text: string): PreparedText {
-    let known = this.#texts.get(text);
-    if (known === undefined) {
-      const isKept = this.#texts.size < MAX_PREPARED;
-      const name = isKept ? `weir_${this.#texts.size}` : undefined;
-      known = { named: { text: numbered(text), name }, runs: 0 };
-      if (isKept) this.#texts.set(text, known);
-    }
-    return ++known.runs > UNKEPT_RUNS ? known.named : { ...known.named, name: undefined };
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known;
+    const isKept = this.#texts.size < MAX_PREPARED;
+    const prepared = { text: numbered(text), name: isKept ? `weir_${this.#texts.size}` : undefined };
+    if (isKept) this.#texts.set(text, prepared);
+    return prepared;
   }
 }
 

@@ -1,5 +1,5 @@
 import { assertEquals } from "#assert";
-import { numbered, PreparedTexts } from "../../../../../src/webhooks/store/postgres/text.ts";
+import { numbered } from "../../../../../src/webhooks/store/postgres/text.ts";
 
 Deno.test("a statement's parameters are numbered, and nothing else", () => {
   const cases: readonly (readonly [string, string])[] = [
@@ -10,12 +10,4 @@ Deno.test("a statement's parameters are numbered, and nothing else", () => {
     ["SELECT ? -- why?\n, ? /* what? */", "SELECT $1 -- why?\n, $2 /* what? */"],
   ];
   for (const [text, expected] of cases) assertEquals(numbered(text), expected);
-});
-
-Deno.test("the server keeps the plan of a statement only once it has run often", () => {
-  const texts = new PreparedTexts();
-  const runs = Array.from({ length: 34 }, () => texts.of("SELECT ?"));
-  assertEquals(new Set(runs.slice(0, 32).map(({ name }) => name)), new Set([undefined]));
-  assertEquals(runs.slice(32), Array(2).fill({ text: "SELECT $1", name: "weir_0" }));
-  assertEquals(texts.of("SELECT 1"), { text: "SELECT 1", name: undefined });
 });
