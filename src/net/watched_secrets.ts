@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { errorText } from "../base/error_text.ts";
 import type { Logger } from "../base/log.ts";
-import { checkSecretFile, secretOf } from "../base/secret_text.ts";
+import { checkSecretFile, secretOf, secretProblem } from "../base/secret_text.ts";
 import { fileState, WatchedFiles } from "../threads/watched_files.ts";
 
 /** A file with the value of a setting. */
@@ -53,8 +53,9 @@ export class WatchedSecrets {
     });
   }
 
-  start(): void {
-    void this.#watched.start();
+  /** Begins to look; settles when the files were read for the first time. */
+  start(): Promise<void> {
+    return this.#watched.start();
   }
 
   /** Reads the files now: a server refused what they had. */
@@ -126,6 +127,6 @@ async function readSecret(path: string): Promise<string | Error> {
     checkSecretFile(await Deno.stat(path));
     return secretOf(await Deno.readTextFile(path));
   } catch (error) {
-    return new Error(errorText(error), { cause: error });
+    return new Error(secretProblem(error), { cause: error });
   }
 }

@@ -48,7 +48,7 @@ export function openKvCredentials(
       replace(sentinelLogin, next.sentinelLogin);
     },
   });
-  if (files.length > 0) watched.start();
+  if (files.length > 0) void watched.start();
   stats.addMetrics(kvLoginMetrics(metrics), {
     counters: {
       credentials_reloaded: () => watched.metrics.reloaded,

@@ -1,5 +1,5 @@
 import { errorText } from "../base/error_text.ts";
-import { checkSecretFile, secretOf } from "../base/secret_text.ts";
+import { checkSecretFile, secretOf, secretProblem } from "../base/secret_text.ts";
 import { type Environment, isSet } from "./setting.ts";
 import { familyPattern, settingEntries } from "./table.ts";
 
@@ -82,6 +82,6 @@ function secretIn(env: Environment, name: string, variable: string): string {
     checkSecretFile(Deno.statSync(path));
     return secretOf(Deno.readTextFileSync(path));
   } catch (error) {
-    throw refused(errorText(error));
+    throw refused(secretProblem(error));
   }
 }

@@ -18,7 +18,7 @@ class Bed implements AsyncDisposable {
   readonly #clock = new FakeClock();
   readonly watched: WatchedSecrets;
 
-  constructor(how: Replacement = "rename") {
+  private constructor(how: Replacement = "rename") {
     this.folder.write("KV_AUTH", OLD, how);
     this.watched = new WatchedSecrets({
       files: [{ name: "KV_AUTH", path: this.folder.file("KV_AUTH"), value: OLD }],
@@ -30,7 +30,13 @@ class Bed implements AsyncDisposable {
         this.applied.push(value);
       },
     });
-    this.watched.start();
+  }
+
+  /** Changes are those after the first reading. */
+  static async open(how?: Replacement): Promise<Bed> {
+    const bed = new Bed(how);
+    await bed.watched.start();
+    return bed;
   }
 
   get lines(): string[] {
@@ -53,7 +59,7 @@ class Bed implements AsyncDisposable {
 
 for (const how of ["rename", "in place", "links"] as const) {
   Deno.test(`secret files: a file that is replaced by ${how} is read again`, async () => {
-    await using bed = new Bed(how);
+    await using bed = await Bed.open(how);
     bed.folder.write("KV_AUTH", `${NEW}\n`, how);
     await bed.logged(RELOADED);
     // With the size of the first one.
@@ -82,7 +88,7 @@ const UNUSABLE: readonly (readonly [what: string, damage: (folder: SecretFolder)
 
 for (const [what, damage, reason] of UNUSABLE) {
   Deno.test(`secret files: one that ${what} is logged once, and the value stays until it can be used`, async () => {
-    await using bed = new Bed();
+    await using bed = await Bed.open();
     damage(bed.folder);
     await bed.logged(REJECTED);
     assertEquals(reason.test(String(bed.log.lines[0]?.fields["reason"])), true, Deno.inspect(bed.log.lines));

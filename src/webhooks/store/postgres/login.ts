@@ -44,7 +44,7 @@ export function openPostgresLogin({ file, clock, logger }: PostgresLoginOptions)
       credential.replace(next);
     },
   });
-  watched.start();
+  void watched.start();
   return { credential, metrics: watched.metrics, close: () => watched.close() };
 }
 
