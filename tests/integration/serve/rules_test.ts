@@ -1,6 +1,7 @@
 import { assertEquals } from "#assert";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
+import { EarlyRuleWorker } from "../../../src/config/rule_worker.ts";
 import { makeParts } from "../../../src/serve/parts.ts";
 import { openRules } from "../../../src/serve/rules.ts";
 import { readSettings } from "../../../src/settings/read_settings.ts";
@@ -19,7 +20,8 @@ Deno.test("rules: those that are loaded before something decides by them are in 
     RUNTIME_ROOT: root,
     RUNTIME_WATCH_ROOT: "false",
   });
-  const rules = await openRules(makeParts(settings, { clock: systemClock, logger: new RecordedLogger() }));
+  const parts = makeParts(settings, { clock: systemClock, logger: new RecordedLogger() });
+  const rules = await openRules(parts, new EarlyRuleWorker());
   await rules.firstRules;
   const story: string[] = [];
   const applying = Promise.withResolvers<void>();
