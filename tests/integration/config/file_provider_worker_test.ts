@@ -70,10 +70,10 @@ Deno.test("rule file worker: loads come over as rules, those that bring nothing 
       provider.reload();
       await until("a load that brings nothing new", () => loads.length > before);
       assertEquals([loads.at(-1)?.rules, loads.at(-1)?.isUnchanged], [undefined, true]);
+      await eventually(["RUNTIME_ROOT"], () => logger.lines.map(({ message }) => message.slice(0, 12)));
     } finally {
       await provider.close();
     }
-    assertEquals(logger.lines.map(({ message }) => message.slice(0, 12)), ["RUNTIME_ROOT"]);
   }));
 
 /** The port of a worker that runs in this thread. */
