@@ -59,7 +59,9 @@ export async function redisReplies(
       readReplies(connection, all.length),
       writeAll(connection, Buffer.concat(data)),
     ]);
-    return replies.slice(first.length);
+    // A refused login or database is an error.
+    replies.splice(0, first.length).forEach(plainReply);
+    return replies;
   } finally {
     clearTimeout(timer);
     close();
