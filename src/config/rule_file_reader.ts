@@ -135,6 +135,7 @@ export function fileErrorText(error: unknown): string {
   if (error instanceof Deno.errors.NotFound) return "it does not exist";
   if (error instanceof Deno.errors.PermissionDenied) return "permission denied; let this process read it";
   if (error instanceof Deno.errors.NotADirectory) return "it is not a folder";
+  if (error instanceof Deno.errors.IsADirectory) return "it is not a file";
   return errorText(error);
 }
 

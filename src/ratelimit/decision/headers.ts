@@ -88,6 +88,10 @@ function headersOf(limits: readonly ShownLimit[], policy: Policy): Header[] {
   return headers;
 }
 
+function numbersOf({ limitRemaining, secondsUntilReset }: DescriptorStatus): Record<StatusNumber, string> {
+  return { remaining: String(limitRemaining), reset: String(secondsUntilReset) };
+}
+
 function shownLimits(
   plan: Plan,
   statuses: readonly DescriptorStatus[],
@@ -108,8 +112,7 @@ function shownLimits(
         ...shared,
         limit,
         status,
-        remaining: String(status.limitRemaining),
-        reset: String(status.secondsUntilReset),
+        ...numbersOf(status),
         windowSeconds,
         isCounted: !isUncounted(window),
         others: NO_OTHERS,
@@ -120,8 +123,7 @@ function shownLimits(
       ...shared,
       limit: decisive,
       status,
-      remaining: String(status.limitRemaining),
-      reset: String(status.secondsUntilReset),
+      ...numbersOf(status),
       windowSeconds,
       isCounted: true,
       others,
