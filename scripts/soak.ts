@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { PORTS_VARIABLE } from "../tests/harness/free_port.ts";
-import { judge, readTestReport, readTestTimes } from "../tests/harness/test_report.ts";
+import { judge, readTestReport, readTestTimes, type ReportedTest } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
@@ -96,9 +96,9 @@ export async function soak({ seeds, size, files }: SoakOptions): Promise<boolean
 export function fileLines(xml: string): string[] {
   const { failed, skipped } = readTestReport(xml);
   return [...Map.groupBy(readTestTimes(xml), ({ file }) => file)].map(([file, times]) => {
-    const count = (names: readonly string[]) =>
-      times.filter(({ name }) => names.some((one) => one.startsWith(`${name} (${file})`))).length;
-    const [bad, left] = [count(failed.map((test) => `${test.name} (${test.file})`)), count(skipped)];
+    const count = (tests: readonly ReportedTest[]) =>
+      times.filter(({ name }) => tests.some((test) => test.name === name && test.file === file)).length;
+    const [bad, left] = [count(failed), count(skipped)];
     const seconds = times.reduce((sum, time) => sum + time.seconds, 0);
     const notRun = left === 0 ? "" : `, ${left} skipped`;
     return `${file}: ${times.length - bad - left} passed, ${bad} failed${notRun}, ${seconds.toFixed(1)} s`;

@@ -8,7 +8,7 @@
 import { basename, join, relative, resolve } from "node:path";
 import { PORTS_VARIABLE } from "../tests/harness/free_port.ts";
 import { SHARED_KINDS, startSharedServers } from "../tests/harness/shared_places.ts";
-import { EMPTY_REPORT, type FailedTest, judge, topName } from "../tests/harness/test_report.ts";
+import { EMPTY_REPORT, judge, type ReportedTest, topName } from "../tests/harness/test_report.ts";
 import { installTools, printLine } from "./install_tools.ts";
 import { joinRuns, type TestRun } from "./test/join_runs.ts";
 import { repeatFailed } from "./test/repeat_failed.ts";
@@ -21,6 +21,8 @@ const ROOT = new URL("../", import.meta.url).pathname;
 const GROUP_TIMEOUT_MS = 40 * 60_000;
 const REPEAT_TIMEOUT_MS = 5 * 60_000;
 const CHECK_TIMEOUT_MS = 10 * 60_000;
+/** Longer than any test takes on a slow machine. */
+const STALL_MS = 5 * 60_000;
 const GRACE_MS = 10_000;
 /** The option for a list of the slowest files and tests. */
 export const SLOWEST = "--slowest";
@@ -71,6 +73,7 @@ async function runStress(args: readonly string[]): Promise<number> {
             env,
             isShown: false,
             overdue,
+            stallMs: STALL_MS,
             graceMs: GRACE_MS,
           }),
         );
@@ -106,6 +109,7 @@ export async function runAll({ named, options, folder, isShared }: {
     runGroup(group, {
       root: ROOT,
       folder,
+      stallMs: STALL_MS,
       graceMs: GRACE_MS,
       ...run,
       env: { ...run.env, [PORTS_VARIABLE]: ports },
@@ -124,7 +128,7 @@ export async function runAll({ named, options, folder, isShared }: {
     for (const { group, run } of runs) {
       const again = (alone: TestGroup, args: readonly string[]) =>
         runOne(alone, { args: [...unfiltered, ...args], env, isShown: false, overdue });
-      const placesOf = (test: FailedTest) => group.places.filter((place) => mayHave(place, test));
+      const placesOf = (test: ReportedTest) => group.places.filter((place) => mayHave(place, test));
       judged.push(await repeatFailed(run, group, { runGroup: again, placesOf }));
     }
     return judged;
@@ -142,7 +146,7 @@ export async function runAll({ named, options, folder, isShared }: {
 }
 
 /** Returns whether a test file imports the file that registers a test, or has the begin of its name. */
-function mayHave(place: string, { file, name }: FailedTest): boolean {
+function mayHave(place: string, { file, name }: ReportedTest): boolean {
   const text = Deno.readTextFileSync(join(ROOT, place));
   return (file !== "" && !file.endsWith("_test.ts") && text.includes(`/${basename(file)}"`)) ||
     text.includes(topName(name).replace(/ \((?:sqlite|postgres)\)$|\[needs .*$/, "").trim());

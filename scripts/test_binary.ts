@@ -104,6 +104,7 @@ async function trySkipped(skips: readonly Skip[], folder: string): Promise<reado
     isShown: false,
     isQuiet: true,
     overdue: AbortSignal.timeout(SKIPPED_MS),
+    stallMs: SKIPPED_MS,
     graceMs: 10_000,
   });
   return needless(skips, run);

@@ -1,5 +1,5 @@
 import type { Skip } from "./skips.ts";
-import { type FailedTest, topName } from "../../tests/harness/test_report.ts";
+import { type FailedTest, type ReportedTest, topName } from "../../tests/harness/test_report.ts";
 import type { TestRun } from "../test/join_runs.ts";
 
 /** Longer names differ in so many letters: the expressions of the runner may not nest deeper. */
@@ -41,9 +41,9 @@ export function skippedNames(skips: readonly Skip[]): string[] {
 }
 
 /** The skipped tests of a report that are not among these. */
-export function unlisted(skipped: readonly string[], skips: readonly Skip[]): string[] {
+export function unlisted(skipped: readonly ReportedTest[], skips: readonly Skip[]): ReportedTest[] {
   const names = skippedNames(skips);
-  return skipped.filter((line) => !names.some((name) => line.startsWith(`${name} (`)));
+  return skipped.filter(({ name }) => !names.includes(name));
 }
 
 /** Failures for skips that are not needed any more, by a run of the skipped tests alone. */
@@ -53,7 +53,7 @@ export function needless(skips: readonly Skip[], { report, times = [] }: TestRun
   return skips.flatMap(({ tests }) =>
     Object.entries(tests).flatMap(([file, names]) =>
       names.filter((name) =>
-        ran.has(name) && !failed.has(name) && !report.skipped.some((line) => line.startsWith(`${name} (`))
+        ran.has(name) && !failed.has(name) && !report.skipped.some((test) => test.name === name)
       ).map((name) => ({ name, file, reason: "it passes: remove it from scripts/binary/skips.ts" }))
     )
   );

@@ -5,6 +5,8 @@ export interface TestRun {
   readonly name: string;
   readonly code: number;
   readonly report: TestReport;
+  /** True if it was ended before all its tests were: the others of their threads are among the skipped ones. */
+  readonly isInterrupted?: boolean;
   readonly times?: readonly TestTime[];
 }
 

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { EMPTY_REPORT, readTestReport, readTestTimes } from "../../tests/harness/test_report.ts";
 import { printLine } from "../install_tools.ts";
 import type { TestRun } from "./join_runs.ts";
@@ -23,6 +24,9 @@ export interface GroupOptions {
   readonly isQuiet?: boolean;
   /** Aborted when its time is over. */
   readonly overdue: AbortSignal;
+  /** Its time is also over when none of its tests ends for so long, unless it is shown. */
+  readonly stallMs: number;
+  readonly clock?: Clock;
   /** Time that a runner that was interrupted has to say what it was waiting for. */
   readonly graceMs: number;
 }
@@ -31,9 +35,9 @@ export interface GroupOptions {
 const OUTPUT_MS = 10_000;
 const LAST_LINES = 200;
 
-/** Runs a group of tests in its own process, and ends it with all that it started when it takes too long. */
+/** Runs a group of tests in its own process, and ends it with all that it started when it takes too long or hangs. */
 export async function runGroup(group: TestGroup, options: GroupOptions): Promise<TestRun> {
-  const { root, folder, args, env, isShown } = options;
+  const { root, folder, args, env, isShown, overdue, stallMs, clock = systemClock } = options;
   const reportPath = join(folder, `${group.name.replaceAll(/[ /]/g, "_")}.xml`);
   const reporter = args.some((arg) => arg.startsWith("--reporter")) ? [] : ["--reporter=dot"];
   const flags = ["--parallel", "--no-check", "--doc", ...group.flags, `--junit-path=${reportPath}`];
@@ -53,17 +57,24 @@ export async function runGroup(group: TestGroup, options: GroupOptions): Promise
     stdout: output,
     stderr: output,
   }).spawn();
-  const kept = isShown ? undefined : new KeptOutput(child);
-  const { code } = await endedInTime(child, options);
+  const kept = isShown ? undefined : new KeptOutput(child, (run) => clock.after(stallMs, run));
+  const over = AbortSignal.any([overdue, ...kept === undefined ? [] : [kept.stalled]]);
+  const { code } = await endedInTime(child, over, options);
   if (code !== 0 && options.isQuiet !== true) await kept?.print(group.name);
   const seconds = Math.round((performance.now() - begin) / 1_000);
   printLine(`tests of "${group.name}": ended with code ${code} after ${seconds} s`);
-  return { name: group.name, code, ...await readReport(reportPath) };
+  return {
+    name: group.name,
+    code,
+    ...await readReport(reportPath),
+    ...over.aborted ? { isInterrupted: true } : {},
+  };
 }
 
 async function endedInTime(
   child: Deno.ChildProcess,
-  { overdue, graceMs }: Pick<GroupOptions, "overdue" | "graceMs">,
+  over: AbortSignal,
+  { graceMs }: Pick<GroupOptions, "graceMs">,
 ): Promise<Deno.CommandStatus> {
   let started: readonly number[] = [];
   let kill: ReturnType<typeof setTimeout> | undefined;
@@ -73,11 +84,11 @@ async function endedInTime(
     child.kill("SIGINT");
     kill = setTimeout(() => child.kill("SIGKILL"), graceMs);
   };
-  overdue.addEventListener("abort", interrupt, { once: true });
+  over.addEventListener("abort", interrupt, { once: true });
   try {
     return await child.status;
   } finally {
-    overdue.removeEventListener("abort", interrupt);
+    over.removeEventListener("abort", interrupt);
     clearTimeout(kill);
     // After this process nothing would end them.
     endProcesses(started);
@@ -87,9 +98,20 @@ async function endedInTime(
 class KeptOutput {
   readonly #parts: Uint8Array[] = [];
   readonly #read: Promise<unknown>;
+  readonly #stalling = new AbortController();
+  readonly #onStall: (run: () => void) => () => void;
+  #cancel = () => {};
 
-  constructor({ stdout, stderr }: Deno.ChildProcess) {
-    this.#read = Promise.all([stdout, stderr].map((stream) => this.#collect(stream)));
+  constructor({ stdout, stderr }: Deno.ChildProcess, onStall: (run: () => void) => () => void) {
+    this.#onStall = onStall;
+    this.#awaitMore();
+    this.#read = Promise.all([stdout, stderr].map((stream) => this.#collect(stream)))
+      .finally(() => this.#cancel());
+  }
+
+  /** Aborted when nothing more is said for so long: the runner says something about each test that ends. */
+  get stalled(): AbortSignal {
+    return this.#stalling.signal;
   }
 
   async print(name: string): Promise<void> {
@@ -101,7 +123,15 @@ class KeptOutput {
   }
 
   async #collect(stream: ReadableStream<Uint8Array>): Promise<void> {
-    for await (const part of stream) this.#parts.push(part);
+    for await (const part of stream) {
+      this.#parts.push(part);
+      this.#awaitMore();
+    }
+  }
+
+  #awaitMore(): void {
+    this.#cancel();
+    this.#cancel = this.#onStall(() => this.#stalling.abort());
   }
 }
 

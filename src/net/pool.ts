@@ -224,8 +224,9 @@ export class Pool<C extends PooledConnection> {
     this.ready.resolve();
     events.opened?.(connection);
     this.#report(true, "");
-    this.grow();
+    // Who is served by this one needs no other.
     this.#freed(connection);
+    this.grow();
   }
 
   #freed(connection: C): void {

@@ -1,9 +1,13 @@
-/** A test that failed. */
-export interface FailedTest {
+/** A test of a report. */
+export interface ReportedTest {
   /** A step has the name of its test in front, see `topName`. */
   readonly name: string;
   /** Path from the root, such as `./tests/tidy_test.ts`; empty for a runner that failed outside of any test. */
   readonly file: string;
+}
+
+/** A test that failed. */
+export interface FailedTest extends ReportedTest {
   /** The begin of its error. */
   readonly reason: string;
 }
@@ -14,14 +18,11 @@ export interface TestReport {
   readonly failed: readonly FailedTest[];
   /** Tests that failed and passed when they were repeated alone; `passed` includes them. */
   readonly unstable: readonly FailedTest[];
-  /** Names of the tests that were skipped, each with its file. */
-  readonly skipped: readonly string[];
+  readonly skipped: readonly ReportedTest[];
 }
 
 /** Time that a test took, its steps included. */
-export interface TestTime {
-  readonly file: string;
-  readonly name: string;
+export interface TestTime extends ReportedTest {
   readonly seconds: number;
 }
 
@@ -44,13 +45,13 @@ const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"'
 export function readTestReport(xml: string): TestReport {
   let passed = 0;
   const failed: FailedTest[] = [];
-  const skipped: string[] = [];
+  const skipped: ReportedTest[] = [];
   for (const [, attributes = "", body = ""] of xml.matchAll(TEST_CASE)) {
     const name = attribute(attributes, "name");
     const file = fileOf(attribute(attributes, "classname"), body);
     const failure = FAILURE.exec(body);
     if (failure !== null) failed.push({ name, file, reason: reasonOf(failure[1] ?? "") });
-    else if (/<skipped\b/.test(body)) skipped.push(`${name} (${file})`);
+    else if (/<skipped\b/.test(body)) skipped.push({ name, file });
     else passed++;
   }
   return { passed, failed, unstable: [], skipped };
@@ -93,7 +94,7 @@ interface Verdict {
 /** Judges a run. A runner that failed outside of any test, or that ran none, counts as one failure. */
 export function judge(report: TestReport, end: RunnerEnd): Verdict {
   const lines: string[] = [];
-  for (const name of report.skipped) lines.push(`skipped: ${name}`);
+  for (const test of report.skipped) lines.push(`skipped: ${placeOf(test)}`);
   for (const test of report.unstable) lines.push(`unstable: ${describe(test)}`);
   for (const test of report.failed) lines.push(`failed: ${describe(test)}`);
   let failures = report.failed.length;
@@ -117,9 +118,12 @@ export function judge(report: TestReport, end: RunnerEnd): Verdict {
   return { ok: failures === 0, lines };
 }
 
-function describe({ name, file, reason }: FailedTest): string {
-  const place = file === "" ? name : `${name} (${file})`;
-  return reason === "" ? place : `${place}: ${reason}`;
+function describe(test: FailedTest): string {
+  return test.reason === "" ? placeOf(test) : `${placeOf(test)}: ${test.reason}`;
+}
+
+function placeOf({ name, file }: ReportedTest): string {
+  return file === "" ? name : `${name} (${file})`;
 }
 
 function reasonOf(attributes: string): string {

@@ -7,6 +7,7 @@ import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
+const FAKE_CLOCK = new URL("../../harness/fake_clock.ts", import.meta.url).href;
 const RUN_GROUP = new URL("../../../scripts/test/run_group.ts", import.meta.url).href;
 
 const PASSES = `Deno.test("passes", () => console.log("said by the test"));\n`;
@@ -57,12 +58,27 @@ const RUNS: Readonly<Record<string, { files: Record<string, string>; ran: Partia
           unstable: [],
           skipped: [],
         },
+        isInterrupted: true,
+      },
+      said: /SIGINT[^]*hangs/,
+    },
+    "hangs without a word": {
+      files: { "a_test.ts": PASSES, "b_test.ts": `${HANGS}${PASSES}` },
+      ran: {
+        code: 130,
+        report: {
+          passed: 1,
+          failed: [{ name: "hangs", file: "./b_test.ts", reason: "Cancelled" }],
+          unstable: [],
+          skipped: [{ name: "passes", file: "./b_test.ts" }],
+        },
+        isInterrupted: true,
       },
       said: /SIGINT[^]*hangs/,
     },
     "hangs and does not listen": {
       files: { "a_test.ts": STANDS_STILL },
-      ran: { code: 137, report: { passed: 0, failed: [], unstable: [], skipped: [] } },
+      ran: { code: 137, report: { passed: 0, failed: [], unstable: [], skipped: [] }, isInterrupted: true },
       said: /ended with code 137/,
     },
   };
@@ -73,7 +89,11 @@ for (const [what, { files, ran, said }] of Object.entries(RUNS)) {
     try {
       for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(join(folder, name), text);
       const graceMs = ran.code === 137 ? 1_000 : 60_000;
-      const { run, output } = await runElsewhere(folder, { names: Object.keys(files), graceMs });
+      const { run, output } = await runElsewhere(folder, {
+        names: Object.keys(files),
+        graceMs,
+        end: what.endsWith("without a word") ? "clock.advance(60_000)" : "overdue.abort()",
+      });
       const { times = [], ...rest } = run;
       assertEquals<Partial<TestRun>>(rest, { name: "mine", ...ran });
       const { passed, failed, skipped } = run.report;
@@ -115,16 +135,22 @@ const SERVED = { ignored: [], flags: ["--allow-all"], isServed: false, jobs: 1, 
 /** Runs a group in its own process, whose output it is that the group is shown in. */
 async function runElsewhere(
   folder: string,
-  { names, graceMs }: { readonly names: readonly string[]; readonly graceMs: number },
+  { names, graceMs, end }: {
+    readonly names: readonly string[];
+    readonly graceMs: number;
+    /** Called again and again as soon as a test hangs. */
+    readonly end: string;
+  },
 ) {
   const group = { name: "mine", places: names.map((name) => join(folder, name)), ...SERVED };
-  const options = { root: folder, folder, args: [], env: {}, isShown: false, graceMs };
+  const options = { root: folder, folder, args: [], env: {}, isShown: false, stallMs: 60_000, graceMs };
   const program = `import { runGroup } from "${RUN_GROUP}";
+import { FakeClock } from "${FAKE_CLOCK}";
 const overdue = new AbortController();
-// Where a test hangs, its time is over as soon as it does.
-const look = () => Deno.stat("${join(folder, "hangs")}").then(() => overdue.abort(), () => {});
+const clock = new FakeClock();
+const look = () => Deno.stat("${join(folder, "hangs")}").then(() => ${end}, () => {});
 setInterval(look, 100);
-const options = { ...${JSON.stringify(options)}, overdue: overdue.signal };
+const options = { ...${JSON.stringify(options)}, overdue: overdue.signal, clock };
 const run = await runGroup(${JSON.stringify(group)}, options);
 await Deno.writeTextFile("${join(folder, "run.json")}", JSON.stringify(run));
 Deno.exit(0);`;

@@ -8,7 +8,6 @@ import { handled } from "../../harness/handled.ts";
 import { POSTGRES_USER } from "../../harness/postgres_folder.ts";
 import { PostgresServer } from "../../harness/postgres_server.ts";
 import { NO_LIMITS, ownPostgres, postgresServer, refusal } from "../../harness/postgres_fixture.ts";
-import { closing } from "../../harness/sqlite_fixture.ts";
 import { needing } from "../../harness/tools.ts";
 import { eventually, type Truthy, until } from "../../harness/until.ts";
 
@@ -309,14 +308,24 @@ function soon<T>(clock: FakeClock, what: string, condition: () => T | Promise<T>
   }, { intervalMs: 5 });
 }
 
-/** A pool for which no time passes unless it is given a clock. */
-function poolOf(url: string, options: Partial<PostgresPoolOptions> = {}) {
+/** A pool for which no time passes unless it is given a clock; it does at the end, so that a failed test ends too. */
+function poolOf(
+  url: string,
+  { clock = new FakeClock(), ...options }: PoolOptions = {},
+): PostgresPool & AsyncDisposable {
   const limits = { size: 2, maxWaiting: 1_000, waitMs: 600_000, ...NO_LIMITS };
   const login = new Credential(parsePostgresAddress(url));
-  return closing(
-    new PostgresPool({ login, clock: new FakeClock(), random: Math.random, ...limits, ...options }),
-  );
+  const pool = new PostgresPool({ login, clock, random: Math.random, ...limits, ...options });
+  const dispose = async () => {
+    let isClosed = false;
+    const closed = pool.close().finally(() => isClosed = true);
+    await soon(clock, "the end of the pool", () => isClosed);
+    await closed;
+  };
+  return Object.assign(pool, { [Symbol.asyncDispose]: dispose });
 }
+
+type PoolOptions = Partial<PostgresPoolOptions> & { readonly clock?: FakeClock };
 
 async function ask(connection: PostgresConnection): Promise<void> {
   await connection.query("SELECT 1", [], "rows");

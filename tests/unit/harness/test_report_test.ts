@@ -37,7 +37,7 @@ Deno.test("readTestReport tells passed, failed and skipped tests apart", () => {
       { name: "is cut off", file: "./b_test.ts", reason: "Cancelled" },
     ],
     unstable: [],
-    skipped: ["waits (./a_test.ts)"],
+    skipped: [{ name: "waits", file: "./a_test.ts" }],
   });
 });
 
@@ -72,6 +72,8 @@ Deno.test("readTestTimes has a line for each test, and none for its steps", () =
 });
 
 const A = { name: "a", file: "./a_test.ts", reason: "no" };
+const S = { name: "s", file: "./s_test.ts" };
+const SKIPPED = "skipped: s (./s_test.ts)";
 const UNSTABLE = "unstable: a (./a_test.ts): no";
 const FAILED = "failed: a (./a_test.ts): no";
 
@@ -94,15 +96,15 @@ const VERDICTS: Readonly<
     ...[UNSTABLE, UNSTABLE, "failed: 2 unstable, and at most 1 may be with CI=true"],
     "3 passed, 2 failed",
   ]],
-  "one skipped": [{ passed: 3, skipped: ["a"] }, {}, ["skipped: a", "3 passed, 0 failed, 1 skipped"]],
-  "one skipped where none may be": [{ passed: 3, skipped: ["a"] }, { strict: true }, [
-    ...["skipped: a", NONE_SKIPPED, "3 passed, 1 failed"],
+  "one skipped": [{ passed: 3, skipped: [S] }, {}, [SKIPPED, "3 passed, 0 failed, 1 skipped"]],
+  "one skipped where none may be": [{ passed: 3, skipped: [S] }, { strict: true }, [
+    ...[SKIPPED, NONE_SKIPPED, "3 passed, 1 failed"],
   ]],
   "an error outside of the tests": [{ passed: 3 }, { code: 1 }, [OUTSIDE(1), "3 passed, 1 failed"]],
   "no report at all": [{}, { code: 137 }, [OUTSIDE(137), "0 passed, 1 failed"]],
   "no tests": [{}, {}, ["failed: no test ran", "0 passed, 1 failed"]],
-  "nothing but skipped tests": [{ skipped: ["a"] }, {}, [
-    ...["skipped: a", "failed: no test ran", "0 passed, 1 failed, 1 skipped"],
+  "nothing but skipped tests": [{ skipped: [S] }, {}, [
+    ...[SKIPPED, "failed: no test ran", "0 passed, 1 failed, 1 skipped"],
   ]],
 };
 

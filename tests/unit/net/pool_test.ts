@@ -179,6 +179,22 @@ Deno.test("pool: as many connections are made as users wait, one at first", asyn
   assertEquals(bed.attempts.length, 2);
 });
 
+Deno.test("pool: who is served by a new connection makes no other", async () => {
+  let waiting = 1;
+  const serve = () => {
+    if (waiting > 0 && bed.take() !== undefined) waiting--;
+  };
+  const bed: Bed = new Bed({
+    minSize: 0,
+    maxSize: 2,
+    waiting: () => waiting,
+    events: { free: serve, lost: () => {} },
+  });
+  bed.pool.grow();
+  await bed.connect();
+  assertEquals([waiting, bed.attempts.length], [0, 1]);
+});
+
 Deno.test("pool: closing ends connections, attempts and waits", async () => {
   const bed = new Bed();
   await bed.connect();

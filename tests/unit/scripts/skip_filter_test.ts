@@ -29,7 +29,7 @@ Deno.test("skipped tests: one that passes is a failure; one that fails or did no
   const report = {
     ...EMPTY_REPORT,
     failed: [{ name: "a lock > its step", file: FILE, reason: "" }],
-    skipped: [`${LONG} (${FILE})`],
+    skipped: [{ name: LONG, file: FILE }],
   };
   const times = ["a lock", LONG, "b: c"].map((name) => ({ file: FILE, name, seconds: 0 }));
   const found = needless(SKIPS, { name: "skipped", code: 1, report, times });

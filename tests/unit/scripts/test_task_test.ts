@@ -4,7 +4,7 @@ import { type Repeater, repeatFailed } from "../../../scripts/test/repeat_failed
 import { readStressOptions, shuffled } from "../../../scripts/test/stress.ts";
 import { planTests, testPlaces } from "../../../scripts/test/test_groups.ts";
 import { ALONE } from "../../../scripts/test/test_modules.ts";
-import type { FailedTest } from "../../harness/test_report.ts";
+import type { FailedTest, ReportedTest } from "../../harness/test_report.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 
@@ -63,10 +63,11 @@ Deno.test("the places of tests: every tier, a folder, a file and examples", () =
 });
 
 const F = failed("./tests/unit/a_test.ts", "f");
+const S = { name: "s", file: "./tests/unit/a_test.ts" };
 const GOOD: TestRun = {
   name: "good",
   code: 0,
-  report: { passed: 3, failed: [], unstable: [], skipped: ["s"] },
+  report: { passed: 3, failed: [], unstable: [], skipped: [S] },
 };
 const BAD: TestRun = { name: "bad", code: 1, report: { passed: 1, failed: [F], unstable: [], skipped: [] } };
 const CUT: TestRun = { name: "cut", code: 137, report: { passed: 0, failed: [], unstable: [], skipped: [] } };
@@ -82,7 +83,7 @@ const SUMS: readonly (readonly [name: string, runs: TestRun[], passed: number, f
 
 for (const [name, runs, passed, failed] of SUMS) {
   Deno.test(`the sum of runs: ${name}`, () => {
-    const skipped = runs.includes(GOOD) ? ["s"] : [];
+    const skipped = runs.includes(GOOD) ? [S] : [];
     assertEquals(joinRuns(runs, { empty: false }), { passed, failed, unstable: [], skipped });
   });
 }
@@ -134,7 +135,7 @@ for (const [name, [first, asked, failed, unstable]] of Object.entries(REPETITION
     const group = { name: "unit", places, flags: [], isServed: false, jobs: 2, filesPerModule: 1 };
     const run = { name: "unit", code: 1, report: { passed: 3, failed: first, unstable: [], skipped: [] } };
     const seen: string[] = [];
-    const placesOf = ({ file }: FailedTest) => {
+    const placesOf = ({ file }: ReportedTest) => {
       if (file === OF_HELPER.file) return ["tests/unit/a_test.ts"];
       return file.endsWith(SUITE) ? [`${SUITE}_test.ts`, `${SUITE}_again_test.ts`] : [];
     };
@@ -154,6 +155,35 @@ for (const [name, [first, asked, failed, unstable]] of Object.entries(REPETITION
     assertEquals(judged.report, { passed, failed, unstable, skipped: [] });
   });
 }
+
+Deno.test("failed tests are repeated: with a test that hung go those that came after it", async () => {
+  const places = ["tests/unit/a_test.ts", "tests/unit/b_test.ts"];
+  const group = { name: "unit", places, flags: [], isServed: false, jobs: 2, filesPerModule: 1 };
+  const [again, lacking] = [{ name: "again", file: S.file }, {
+    name: "lacking",
+    file: "./tests/unit/b_test.ts",
+  }];
+  const report = { passed: 3, failed: [F], unstable: [], skipped: [S, again, lacking] };
+  const runGroup: Repeater["runGroup"] = ({ name, places: [place] }, args) => {
+    const isFirst = place === places[0];
+    assertEquals(args.length, 1);
+    const [failed, skipped] = isFirst ? [[{ ...again, reason: "no" }], []] : [[], [lacking]];
+    return Promise.resolve({
+      name,
+      code: isFirst ? 1 : 0,
+      report: { passed: 2, failed, unstable: [], skipped },
+    });
+  };
+  const run = { name: "unit", code: 130, report, isInterrupted: true };
+  const judged = await repeatFailed(run, group, { runGroup, placesOf: () => [] });
+  assertEquals(judged.report, { passed: 5, failed: [], unstable: [F], skipped: [again, lacking] });
+  const left = { ...run, isInterrupted: false };
+  const untouched = await repeatFailed({ ...left, report: { ...report, failed: [] } }, group, {
+    runGroup,
+    placesOf: () => [],
+  });
+  assertEquals(untouched.report, { ...report, failed: [] });
+});
 
 Deno.test("stress: bounds and seed are read, and the rest is passed on", () => {
   const args = ["tests/unit", "--rounds=3", "--minutes=2", "--seed=7", "--filter=x"];
