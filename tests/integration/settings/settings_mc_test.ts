@@ -47,7 +47,7 @@ mcTest("MC_MAX_IDLE_CONNS: so many connections to a node", async () => {
   await using memcached = await startMemcached();
   await using relay = await startTcpRelay(memcached.port);
   await compare({ MC_MAX_IDLE_CONNS: "4" }, {
-    env: { BACKEND_TYPE: "mc", MC_HOST_PORT: relay.url },
+    env: { BACKEND_TYPE: "mc", MC_HOST_PORT: relay.url, MC_TIMEOUT: "1m" },
     async look(service) {
       const status = await statusOf(service, "open=a");
       const before = relay.accepted - 1;

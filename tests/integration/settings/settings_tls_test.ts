@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertRejects } from "#assert";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
-import { TlsPeer } from "../grpc/tls_bed.ts";
+import { replaceText, TlsPeer } from "../grpc/tls_bed.ts";
 import { HttpsClient } from "../http/https_fixture.ts";
 import { type CertificateFiles, type Certificates, makeCertificates } from "../../harness/certificates.ts";
 import { startMemcached } from "../../harness/memcached.ts";
@@ -153,7 +153,7 @@ Deno.test({
       const counts = ["reloaded", "reload_failed"].map((name) => stats[`ratelimit.process.http_tls_${name}`]);
       return [await former.trusts(), await next.trusts(), ...counts];
     };
-    await Deno.copyFile(renewed.keyFile, server.keyFile);
+    await replaceText(server.keyFile, await Deno.readTextFile(renewed.keyFile));
     await eventually([true, false, 0, 1], seen);
     const lines = service.log.filter((line) => line.includes("HTTP_SERVER_TLS_KEY"));
     assertEquals(lines.length, 1);
@@ -161,7 +161,7 @@ Deno.test({
       lines.join(),
       /Cannot use HTTP_SERVER_TLS_KEY .*: it is not the key of the first certificate/,
     );
-    await Deno.copyFile(renewed.certFile, server.certFile);
+    await replaceText(server.certFile, await Deno.readTextFile(renewed.certFile));
     // For a moment new connections meet either of the pairs.
     await eventually([false, true, 1, 1], seen);
   },

@@ -11,6 +11,7 @@ import { TcpReceiver, warningLog } from "../../harness/push_receivers.ts";
 const PAUSES_MS = [750, 1_500, 3_000, 6_000];
 const STEADY_MS = 1_000;
 const WRITE_MS = 30_000;
+const CLOSE_MS = 500;
 
 /** Waits until something waits for so long. */
 async function reached(clock: FakeClock, delayMs: number): Promise<void> {
@@ -36,7 +37,10 @@ async function withPush(
   try {
     await work({ push, warnings, clock });
   } finally {
-    await push.close();
+    const closed = push.close();
+    // After a failure its receiver may read nothing, and the clock stands still.
+    clock.advance(CLOSE_MS);
+    await closed;
   }
 }
 
