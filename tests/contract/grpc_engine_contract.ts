@@ -249,7 +249,7 @@ const CASES: Readonly<Record<string, (start: Start) => Promise<void>>> = {
       using client = new GrpcClient(engine.address);
       const watching = client.serverStream("/test.Probe/Watch", bytes("first"), () => {});
       const held = client.unary("/test.Probe/Hold", bytes("held"));
-      await until("the stream to be open", () => probe.openStreams === 1);
+      await until("both to be there", () => probe.openStreams === 1 && probe.held !== undefined);
       const closed = engine.close(60_000);
       assertEquals((await watching).code, 14);
       probe.hold.resolve();

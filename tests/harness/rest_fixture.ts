@@ -1,6 +1,7 @@
 import { Post, type Request as RestRequest, RestError } from "@weir/rest";
 import { createServer, type Server, type Socket } from "node:net";
 import { AssertionError } from "#assert";
+import { type HttpServer, serveHttp } from "./http_server.ts";
 
 /** A request as a server saw it. */
 export interface SeenRequest {
@@ -14,11 +15,11 @@ export interface SeenRequest {
 /** An HTTP server on a free port that keeps what it was asked. */
 export class EchoServer implements AsyncDisposable {
   readonly requests: SeenRequest[] = [];
-  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #server: HttpServer;
 
   /** Answers by `handler`; an empty 200 where it answers nothing. */
   constructor(handler: (seen: SeenRequest, request: Request) => Response | void | Promise<Response | void>) {
-    this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+    this.#server = serveHttp(async (request) => {
       const { pathname, search } = new URL(request.url);
       const seen = {
         method: request.method,
@@ -32,17 +33,17 @@ export class EchoServer implements AsyncDisposable {
   }
 
   get port(): number {
-    return this.#server.addr.port;
+    return this.#server.port;
   }
 
   /** Its URL, without a slash at the end. */
   get origin(): string {
-    return `http://127.0.0.1:${this.port}`;
+    return this.#server.origin;
   }
 
-  /** Ends it with what it still answers. */
+  /** Breaks off what it still answers. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server.shutdown();
+    await this.#server[Symbol.asyncDispose]();
   }
 }
 

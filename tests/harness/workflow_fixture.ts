@@ -14,6 +14,7 @@ import { problemText } from "../../src/base/problem.ts";
 import { readWorkflowFile } from "../../src/webhooks/workflows/file.ts";
 import { WorkflowRunner, type WorkflowRunnerOptions } from "../../src/webhooks/workflows/runner.ts";
 import { FakeClock } from "./fake_clock.ts";
+import { type HttpServer, serveHttp } from "./http_server.ts";
 import { UNSYNCED } from "./sqlite_fixture.ts";
 import { until } from "./until.ts";
 import {
@@ -52,10 +53,10 @@ class StepServer implements AsyncDisposable {
   readonly requests: SeenRequest[] = [];
   /** The answer to each request; 200 and an empty object when nothing else is set. */
   answer: (seen: SeenRequest) => Response | Promise<Response> = () => Response.json({});
-  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #server: HttpServer;
 
   constructor() {
-    this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+    this.#server = serveHttp(async (request) => {
       const { method, headers } = request;
       const { pathname, search } = new URL(request.url);
       const key = headers.get("idempotency-key");
@@ -66,7 +67,7 @@ class StepServer implements AsyncDisposable {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}`;
+    return this.#server.origin;
   }
 
   /** Has requests wait for their answer until the function that it returns is called. */
@@ -82,7 +83,7 @@ class StepServer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server.shutdown();
+    await this.#server[Symbol.asyncDispose]();
   }
 }
 

@@ -70,7 +70,7 @@ postgres.test("what only reads sees one state, and cannot write", async ({ serve
   let isAdded = false;
   const seen = await transactions.read(function* (): Work<readonly unknown[]> {
     const before = (yield* get("SELECT count FROM counts WHERE name = ?", "a"))?.["count"];
-    added ??= handled(transactions.write(() => run(ADD, 1, "a")).then(() => void (isAdded = true)));
+    added ??= handled(transactions.write(() => run(ADD, 1, "a")).finally(() => void (isAdded = true)));
     while (!isAdded) yield* get("SELECT 1");
     return [before, (yield* get("SELECT count FROM counts WHERE name = ?", "a"))?.["count"]];
   });

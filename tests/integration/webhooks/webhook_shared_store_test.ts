@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "#assert";
 import { FakeClock } from "../../harness/fake_clock.ts";
+import { serveHttp } from "../../harness/http_server.ts";
 import { NO_LIMITS, ownPostgres, postgres } from "../../harness/postgres_fixture.ts";
 import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
@@ -59,20 +60,17 @@ ownPostgres.test("a shared store that goes away: 503 meanwhile, and a result tha
   await using service = await started(folder, server.url(await server.createDatabase()));
   const { http } = service;
   await service.isOpen();
-  const [gate, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const gate = Promise.withResolvers<void>();
   let count = 0;
-  const place = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-  await using receiver = Deno.serve(place, async (request) => {
+  await using receiver = serveHttp(async (request) => {
     await request.body?.cancel();
     count++;
-    asked.resolve();
     await gate.promise;
     return new Response();
   });
-  const url = `http://127.0.0.1:${receiver.addr.port}/`;
-  assertEquals((await api(http, "/endpoints", { body: { url } })).status, 201);
+  assertEquals((await api(http, "/endpoints", { body: { url: receiver.origin } })).status, 201);
   assertEquals((await api(http, "/events", EVENT)).status, 202);
-  await asked.promise;
+  await until("the request", () => count === 1);
   await server.stop("immediate");
   gate.resolve();
   const refused = await api(http, "/events", EVENT);

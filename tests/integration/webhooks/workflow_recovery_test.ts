@@ -17,17 +17,15 @@ Deno.test("workflow recovery: a crash at any point repeats at most the step that
     const id = await bed.begin(text(bed.server.url), {});
     let count = 0;
     const crash = point === "claimed" ? 1 : 2;
-    const crashed = Promise.withResolvers<void>();
     const first = bed.runner({
       atStep(reached) {
         if (reached !== point || ++count !== crash) return;
-        crashed.resolve();
         // The process is gone: nothing more comes of it.
         return new Promise(() => {});
       },
     });
     first.start();
-    await crashed.promise;
+    await until("the crash", () => count === crash);
     await bed.store.write(voidClaims, { now: bed.clock.now(), which: "all" });
     bed.runner().start();
     const { execution, steps } = await bed.ended(id);
@@ -217,20 +215,20 @@ Deno.test("workflow recovery: a step that ends its worker fails after 20 tries, 
   let reached = 0;
   const isStuck = async (id: string) =>
     (await bed.find(id)).steps.length === 1 && (id === poison || tries < 3);
-  const work = (crashed: () => void) =>
+  let crashes = 0;
+  const work = () =>
     bed.runner({
       async atStep(point, id) {
         if (point !== "before_step" || !await isStuck(id)) return;
         reached++;
-        if (id === poison) crashed();
+        if (id === poison) crashes++;
         // The process is gone, with all that it works on.
         await new Promise(() => {});
       },
     }).start();
   for (; tries < 20; tries++) {
-    const crashed = Promise.withResolvers<void>();
-    work(crashed.resolve);
-    await crashed.promise;
+    work();
+    await until("the crash", () => crashes > tries);
     const ends = await Promise.all(innocent.map(async (id) => (await bed.find(id)).execution.status));
     // Of three that no worker could finish, one after the other is tried.
     if (tries > 3) assertEquals(ends, ["succeeded", "succeeded"]);
