@@ -6,6 +6,8 @@ import { RecordedLogger } from "../../harness/recorded_logger.ts";
 import { ServeFixture } from "../../harness/serve_fixture.ts";
 import { administer, openService, SERVICE_KEY } from "../../harness/store_service.ts";
 import { eventually, until } from "../../harness/until.ts";
+import { ADMIN_TOKEN } from "../../harness/webhook_calls.ts";
+import { webhookCall } from "../../harness/webhook_client.ts";
 import { WebhookReceiver } from "../../harness/webhook_receiver.ts";
 import { api, WebhookFolder } from "../../harness/webhook_weir.ts";
 
@@ -32,7 +34,7 @@ ownPostgres.test("a shared store that is unavailable at the start is waited for,
   await using receiver = await WebhookReceiver.start();
   await server.stop();
   await using one = await started(folder, address);
-  const refused = await api(one.http, "/events", EVENT);
+  const refused = await webhookCall(`http://${one.http}/api/v1/events`, { token: ADMIN_TOKEN, ...EVENT });
   assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
   assertEquals(await one.decision(), 200);
   await until("the reason", async () => /webhooks: Cannot (?:connect|use)/.test(await one.healthPage()));
