@@ -15,7 +15,7 @@ const CLOCKS_MS = 100;
 installed.test("the rate of an endpoint holds over instances that are killed and started again", async () => {
   await using receiver = await WebhookReceiver.start();
   // A shorter timeout, so that the claims of a killed instance end soon.
-  await using fleet = await WebhookFleet.open({ size: 3, env: { WEBHOOK_TIMEOUT: "1s" } });
+  await using fleet = await WebhookFleet.open({ size: 3, env: { WEBHOOK_TIMEOUT: "5s" } });
   await fleet.start();
   const fields = { rateLimit: RATE, events: ["lane.*"], enabled: false };
   const { id } = await fleet.endpoint(receiver, "/paced", fields);

@@ -108,7 +108,8 @@ postgres.test("a group whose connection ends before its commit is written by its
 });
 
 postgres.test("of a group with a locked row only that call waits to its limit in vain", async (database) => {
-  await using store = await openStoreAt(database.url(), { lockTimeoutMs: 200 });
+  // The others wait for each other's commits, which take their time on a slow machine.
+  await using store = await openStoreAt(database.url(), { lockTimeoutMs: 1_000 });
   const to = await addEndpoint(store);
   for (let index = 0; index < CALLS; index++) await addEvent(store);
   const claims = await claim(store, [to], { max: CALLS });

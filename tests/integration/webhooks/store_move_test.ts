@@ -184,7 +184,7 @@ const CASES: Readonly<Record<string, (bed: MoveBed) => Promise<void>>> = {
   async "claims move as they are, but not those of a service that may still be there"(bed) {
     const { url, folder, database: { shown } } = bed;
     bed.fill(5, 9);
-    const until = Date.now() + 60_000;
+    const until = Date.now() + 3_600_000;
     change(bed.path, `UPDATE execution SET lease_until = ${until} WHERE seq = 5`);
     const before = allRows(bed.path);
     await move(bed.path, url);
