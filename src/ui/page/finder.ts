@@ -48,6 +48,8 @@ export class Finder {
   readonly #status = element("p", { class: "note", role: "status" });
   #dialog: ReturnType<Dialogs["show"]> | undefined;
   #found: readonly Found[] = [];
+  /** The text that they were found by. */
+  #text = "";
   #chosen = 0;
   /** Records that are found by their names and are not in the snapshot. */
   readonly #loaded = new Map<"settings" | "workflows", readonly Fields[]>();
@@ -63,8 +65,10 @@ export class Finder {
 
   /** Opens the finder, unless another dialog is open. */
   open(): void {
+    this.#parts.dialogs.closeLeft();
     if (document.querySelector("dialog[open]") !== null) return;
     this.#input.value = "";
+    this.#found = [];
     this.#dialog = this.#parts.dialogs.show("Find", [this.#input, this.#list, this.#status], () => {
       this.#round++;
       this.#cancel();
@@ -93,7 +97,7 @@ export class Finder {
 
   #load(kind: "settings" | "workflows", records: readonly Fields[]): void {
     this.#loaded.set(kind, records);
-    this.#search();
+    if (this.#input.isConnected) this.#search();
   }
 
   #search(): void {
@@ -148,7 +152,10 @@ export class Finder {
   }
 
   #show(found: readonly Found[], text: string): void {
+    // More may arrive for the same text: the reader's choice stays.
+    const chosen = text === this.#text ? this.#found[this.#chosen] : undefined;
     this.#found = found;
+    this.#text = text;
     const options = found.map(({ kind, text }, index) => {
       const option = element(
         "div",
@@ -161,7 +168,9 @@ export class Finder {
     });
     fill(this.#list, options);
     setText(this.#status, found.length === 0 ? `Nothing found for "${text}".` : "");
-    this.#choose(0);
+    this.#choose(
+      Math.max(0, found.findIndex((one) => one.kind === chosen?.kind && one.text === chosen.text)),
+    );
   }
 
   #choose(index: number): void {

@@ -16,19 +16,22 @@ interface PollingOptions<T> {
 export class Polling<T> {
   readonly #options: PollingOptions<T>;
   #round = 0;
+  #isClosed = false;
   #cancel = () => {};
 
   constructor(options: PollingOptions<T>) {
     this.#options = options;
   }
 
-  /** Reads now, also instead of a read that has not ended. */
+  /** Reads now, also instead of a read that has not ended; an action that ends after `close` reads nothing. */
   read(): void {
-    this.close();
-    void this.#read(this.#round);
+    if (this.#isClosed) return;
+    this.#cancel();
+    void this.#read(++this.#round);
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#round++;
     this.#cancel();
   }

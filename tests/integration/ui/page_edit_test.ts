@@ -195,6 +195,7 @@ async function leave(bed: PageBed): Promise<void> {
     await page.getByText("Add an event key: Cannot make this key: it is late").waitFor();
     await page.unrouteAll({ behavior: "ignoreErrors" });
   });
+  await step("who leaves a record while it is being deleted stays where they went", () => leaveRecord(bed));
   await step("who comes back to a list finds it as it was", async () => {
     await opened.view("Audit");
     await page.getByLabel("Action").fill("event_key.created");
@@ -209,6 +210,29 @@ async function leave(bed: PageBed): Promise<void> {
     await page.clock.setSystemTime(new Date(Date.now() + 86_400_000));
     await page.locator("tbody time").filter({ hasText: /^1 d ago$/ }).first().waitFor();
   });
+}
+
+async function leaveRecord({ weir, opened, page, dialog }: PageBed): Promise<void> {
+  const { id } = await weir.api("/endpoints", { url: "http://127.0.0.1:9/deleted" });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const asked: string[] = [];
+  await page.route(`**/api/v1/endpoints/${id}`, async (route) => {
+    const method = route.request().method();
+    asked.push(method);
+    if (method === "DELETE") await promise;
+    await route.continue();
+  });
+  await opened.value(`location.hash = "endpoints/${id}"`);
+  await page.getByRole("button", { name: "Delete", exact: true }).click();
+  await dialog.getByRole("button", { name: "Delete the endpoint" }).click();
+  await opened.view("Audit");
+  resolve();
+  await page.getByText("Deleted the endpoint.").waitFor();
+  // The list of this view asks every few seconds: a call for the record would have been before it.
+  await page.waitForResponse("**/api/v1/audit?*");
+  assertEquals(asked.at(-1), "DELETE");
+  assertEquals(await page.getByRole("heading", { level: 1 }).textContent(), "Audit");
+  await page.unrouteAll({ behavior: "ignoreErrors" });
 }
 
 async function addKey({ page, dialog }: PageBed, name: string): Promise<void> {

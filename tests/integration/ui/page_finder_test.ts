@@ -11,6 +11,7 @@ pageTest("whatever has a name is found by it, links keep what was filtered, and 
   const { weir, opened, page, step } = bed;
   const endpoint = await weir.api("/endpoints", { url: RECEIVER, events: ["a.*"] });
   const { id } = await weir.api("/events", { event: "a.b", data: {} });
+  await step("what was chosen stays chosen while more is found", () => lateAnswer(bed));
   await step("views, rules and settings are found by a part of their name", () => names(bed));
   await step("it stays where it was opened, and only there", () => whileLeaving(bed));
   await step("a record is found by its identifier", async () => {
@@ -61,6 +62,29 @@ async function whileLeaving({ opened, page }: PageBed): Promise<void> {
   await page.getByRole("combobox", { name: "Find" }).waitFor();
   await opened.value(`location.hash = "#deliveries"; 0`);
   await page.getByRole("dialog").waitFor({ state: "detached" });
+}
+
+/** Workflows are listed before settings, and are answered last. */
+async function lateAnswer(bed: PageBed): Promise<void> {
+  const { page } = bed;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await page.route("**/api/v1/workflows?*", async (route) => {
+    await promise;
+    await route.continue();
+  });
+  await find(bed, "ec");
+  await option(bed, "Executions", "View");
+  await page.getByRole("option", { name: / Setting$/ }).first().waitFor();
+  await page.keyboard.press("ArrowUp");
+  const chosen = page.locator("[role=option][aria-selected=true]");
+  const text = await chosen.textContent() ?? "";
+  assertMatch(text, /Setting$/);
+  resolve();
+  await option(bed, "echo", "Workflow");
+  assertEquals(await chosen.textContent(), text);
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.unrouteAll({ behavior: "ignoreErrors" });
 }
 
 async function names(bed: PageBed): Promise<void> {

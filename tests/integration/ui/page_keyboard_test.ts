@@ -87,6 +87,7 @@ async function addEndpoint({ opened, page, dialog }: PageBed): Promise<void> {
   await press(opened, "Enter");
   await dialog.waitFor({ state: "detached" });
   await hasFocus(opened, "Add an endpoint");
+  await opened.sees("http://127.0.0.1:9/hook");
 }
 
 /** Goes on by the key until what has these words has the focus, which must be seen all the way. */
