@@ -299,7 +299,9 @@ class AlertBed implements AsyncDisposable {
 
   /** Another program holds the lock of the store. */
   lockStore(): void {
-    const database = this.#stack.adopt(new DatabaseSync(this.#parts.folder.store), (open) => open.close());
+    // The instance may be writing.
+    const opened = new DatabaseSync(this.#parts.folder.store, { timeout: 5_000 });
+    const database = this.#stack.adopt(opened, (open) => open.close());
     database.exec("BEGIN IMMEDIATE");
     this.#repeat(() => this.#api("/events", { body: { event: "locked", data: {} } }));
   }

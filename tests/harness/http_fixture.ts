@@ -127,7 +127,7 @@ export class Dialed implements Disposable {
   /** Returns whether the peer has ended or cut the connection; waits for it. */
   async ended(): Promise<boolean> {
     try {
-      return await this.#connection.read(new Uint8Array(1)) === null;
+      return await this.#limited(async () => await this.#connection.read(new Uint8Array(1)) === null);
     } catch (error) {
       return error instanceof Deno.errors.ConnectionReset;
     }
@@ -138,18 +138,24 @@ export class Dialed implements Disposable {
     const decoder = new TextDecoder();
     const chunk = new Uint8Array(65_536);
     let text = "";
-    // A wait in vain fails its test, and does not hold up the run.
-    const limit = setTimeout(() => this.close(), READ_LIMIT_MS);
-    try {
+    await this.#limited(async () => {
       while (!enough(text)) {
         const count = await this.#connection.read(chunk);
         if (count === null) break;
         text += decoder.decode(chunk.subarray(0, count), { stream: true });
       }
+    });
+    return text;
+  }
+
+  /** A wait in vain fails its test, and does not hold up the run. */
+  async #limited<T>(wait: () => Promise<T>): Promise<T> {
+    const limit = setTimeout(() => this.close(), READ_LIMIT_MS);
+    try {
+      return await wait();
     } finally {
       clearTimeout(limit);
     }
-    return text;
   }
 
   close(): void {

@@ -1,6 +1,10 @@
 import { assertEquals } from "#assert";
 import { join } from "node:path";
+import { systemClock } from "../../../src/base/clock.ts";
+import { withTimeout } from "../../../src/base/wait.ts";
 import { startWeir } from "../../harness/weir_process.ts";
+
+const REPORT_MS = 60_000;
 
 /** A place for the socket of a service manager, as `NOTIFY_SOCKET` has it and as Deno opens it. */
 interface Place {
@@ -46,7 +50,8 @@ Deno.test("a service manager that is not there costs a warning, and neither the 
 });
 
 async function received(manager: Deno.DatagramConn): Promise<string> {
-  const [bytes] = await manager.receive();
+  const silence = () => new Error("Cannot hear of the service: it reports nothing");
+  const [bytes] = await withTimeout(manager.receive(), REPORT_MS, systemClock, silence);
   return new TextDecoder().decode(bytes);
 }
 
