@@ -44,7 +44,8 @@ function openOverLimit(parts: PageParts): OpenedView {
     ],
   });
   const update = () => {
-    const keys = parts.live().snapshot?.topOverLimited ?? [];
+    const keys = parts.live().snapshot?.topOverLimited;
+    if (keys === undefined) return;
     const most = Math.max(1, ...keys.map(({ count }) => count));
     table.update(keys.map((one) => ({ ...one, share: one.count / most })));
   };

@@ -35,6 +35,12 @@ interface QuotaRow {
   readonly more: number;
 }
 
+interface Shown {
+  readonly answer: Fields;
+  /** The filter that it was asked with. */
+  readonly text: string;
+}
+
 function openQuotas(parts: PageParts): OpenedView {
   const { api, clock, live } = parts;
   const table = quotaTable();
@@ -46,12 +52,12 @@ function openQuotas(parts: PageParts): OpenedView {
   const problem = element("p", { class: "problem", role: "alert" });
   const refusals = element("div");
   const empty = element("div");
-  const show = (answer: Fields) => {
+  const show = ({ answer, text }: Shown) => {
     const quotas = recordsOf(answer, "quotas");
     const rows = quotas.flatMap(rowsOf);
     const all = numberOf(answer, "buckets") ?? 0;
     setText(problem, textOf(answer, "why"));
-    const isEmpty = rows.length === 0 && filter.value === "";
+    const isEmpty = rows.length === 0 && text === "";
     fill(
       empty,
       isEmpty && textOf(answer, "why") === ""
@@ -67,10 +73,13 @@ function openQuotas(parts: PageParts): OpenedView {
       }`,
     );
   };
-  const polling = new Polling<Fields>({
+  const polling = new Polling<Shown>({
     clock,
     everyMs: REFRESH_MS,
-    read: () => api.quotas({ text: filter.value.trim(), limit: String(MAX_BUCKETS) }),
+    read: async () => {
+      const text = filter.value.trim();
+      return { answer: await api.quotas({ text, limit: String(MAX_BUCKETS) }), text };
+    },
     show,
     fail: (error) => {
       setText(problem, wordsOf(error));

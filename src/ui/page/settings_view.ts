@@ -18,7 +18,7 @@ export const settingsView: View = {
 const KINDS = [["", "those that are set"], ["all", "all settings"]] as const;
 
 function openSettings(parts: PageParts): OpenedView {
-  let settings: readonly Fields[] = [];
+  let settings: readonly Fields[] | undefined;
   const table = new LiveTable<Fields>({
     caption: "Settings",
     key: (setting) => textOf(setting, "name"),
@@ -37,6 +37,7 @@ function openSettings(parts: PageParts): OpenedView {
   const status = element("p", { class: "note", role: "status" }, "Loading…");
   const problem = element("p", { class: "problem", role: "alert" });
   const show = () => {
+    if (settings === undefined) return;
     const part = filter.value.trim().toLowerCase();
     const shown = settings.filter((setting) =>
       (kind.value === "all" || textOf(setting, "source") !== "default") &&

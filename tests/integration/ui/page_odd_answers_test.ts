@@ -1,7 +1,7 @@
 import { assertEquals } from "#assert";
 import { until } from "../../harness/until.ts";
 import type { OpenedPage } from "../../harness/page_browser.ts";
-import { type PageBed, pageTest } from "./page_weir.ts";
+import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
 
 const VIEWS = [
   "Deliveries",
@@ -85,7 +85,8 @@ async function answering(
   await page.route(path, (route) => route.fulfill({ status, body, contentType: type }));
 }
 
-async function unknown({ opened, page }: PageBed): Promise<void> {
+async function unknown(bed: PageBed): Promise<void> {
+  const { opened, page } = bed;
   await answering(opened, "**/api/v1/endpoints*", "", { status: 500 });
   await opened.view("Events");
   await opened.view("Endpoints");
@@ -93,6 +94,36 @@ async function unknown({ opened, page }: PageBed): Promise<void> {
   assertEquals(await page.getByText("No endpoints yet.").isVisible(), false);
   await page.unroute("**/api/v1/endpoints*");
   await opened.sees("No endpoints yet.");
+  await late(bed, "**/settings", "No matching settings.", async () => {
+    await opened.view("Settings");
+    await page.getByLabel("Filter").fill("nothing has this name");
+  });
+  await late(bed, "**/ui/live", "No keys over their limit recently.", async () => {
+    await opened.view("Over limit");
+    await page.reload();
+    await page.getByRole("heading", { level: 1, name: "Over limit" }).waitFor();
+  });
+  await opened.view("Endpoints");
+  await opened.giveToken("ADMIN_TOKEN", ADMIN_TOKEN);
+}
+
+/** Holds an answer back: until it comes, nothing is said to be empty. */
+async function late(
+  { opened, page }: PageBed,
+  path: string,
+  empty: string,
+  look: () => Promise<void>,
+): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await page.route(path, async (route) => {
+    await promise;
+    await route.continue();
+  });
+  await look();
+  assertEquals(await page.getByText(empty).isVisible(), false);
+  resolve();
+  await opened.sees(empty);
+  await page.unroute(path);
 }
 
 async function refusals(opened: OpenedPage): Promise<void> {
