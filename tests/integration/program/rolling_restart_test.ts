@@ -52,8 +52,8 @@ for (const [place, within] of Object.entries(PLACES)) {
   }
 }
 
-/** No call was sent: the kernel resets what waits in the queue of a listener that closes. */
-const NOT_ACCEPTED = /^No connection established\. Last error: read ECONNRESET/;
+/** No call was sent: the kernel resets what waits in the queue of a listener that closes, while a client reads or writes. */
+const NOT_ACCEPTED = /^No connection established\. Last error: (?!.*ECONNREFUSED)/;
 
 /** Callers by grpc-js, which sends again by itself what a server says it has not begun. */
 class LibraryLoad extends RestartLoad {
