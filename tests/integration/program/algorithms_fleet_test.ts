@@ -83,7 +83,8 @@ Deno.test({
     await using redis = await shared.database();
     await using owned = new AsyncDisposableStack();
     const start = async () => {
-      const env = { BACKEND_TYPE: "kv", KV_URL: redis.url };
+      // A call that fails is taken for the end of its process.
+      const env = { BACKEND_TYPE: "kv", KV_URL: redis.url, KV_TIMEOUT: "1m" };
       return owned.use(await startWeir({ env, rules: RULES, waitFor: ["gRPC"] }));
     };
     const fleet = await Promise.all([1, 2, 3].map(async () => ({ weir: await start() })));
