@@ -85,6 +85,11 @@ export function setHidden(node: HTMLElement, isHidden: boolean): void {
   if (isHidden && hadFocus) focusHeading();
 }
 
+/** Returns whether the reader is pressing something in it: what is rebuilt meanwhile loses the click. */
+export function isPressed(node: Element): boolean {
+  return node.matches(":active");
+}
+
 /** Options of a button. */
 interface ButtonOptions {
   /** Classes: `primary`, `danger`, `small`, `link`. */

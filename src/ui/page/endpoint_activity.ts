@@ -1,6 +1,6 @@
 import { wordsOf } from "./api.ts";
 import { BarChart } from "./bar_chart.ts";
-import { type Child, element, fill } from "./element.ts";
+import { type Child, element, fill, isPressed } from "./element.ts";
 import { exactText, type Fields, numberOf, recordsOf, textOf, timeOf } from "./fields.ts";
 import { badge, emptyNote, linkTo, moment, panel } from "./pieces.ts";
 import { Polling } from "./polling.ts";
@@ -99,7 +99,7 @@ export class EndpointActivity {
     const hour = now - now % HOUR_MS;
     this.#chart.update(bars.at(-1)?.at === hour ? bars : [...bars, { at: hour, whole: 0, part: 0 }]);
     const text = `${dayOf(now)} ${exactText({ failures, deliveries })}`;
-    if (text === this.#shown) return;
+    if (text === this.#shown || isPressed(this.node)) return;
     this.#shown = text;
     this.#list(this.#failures, failures, {
       empty: "No delivery has failed.",

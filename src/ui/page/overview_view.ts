@@ -1,5 +1,5 @@
 import { type Bar, BarChart } from "./bar_chart.ts";
-import { type Child, element, fill, setAttribute, setHidden, setText } from "./element.ts";
+import { type Child, element, fill, isPressed, setAttribute, setHidden, setText } from "./element.ts";
 import { DECISION_METRICS, DELIVERY_METRICS, type OverviewMetric, storeRows } from "./overview_metrics.ts";
 import { badge, emptyNote, linkTo, note, panel } from "./pieces.ts";
 import type { Remark, Snapshot } from "./snapshot.ts";
@@ -129,7 +129,7 @@ function barsOf({ hour, at }: Snapshot, whole: string, part: string, { isSum = f
 /** Replaces nodes only when what they show has changed. */
 function refill(place: HTMLElement, children: readonly Child[]): void {
   const text = children.map((child) => child instanceof Element ? child.outerHTML : String(child)).join();
-  if (SHOWN.get(place) === text) return;
+  if (SHOWN.get(place) === text || isPressed(place)) return;
   SHOWN.set(place, text);
   fill(place, children);
 }

@@ -1,5 +1,5 @@
 import { ApiProblem, wordsOf } from "./api.ts";
-import { button, type Child, element, fill } from "./element.ts";
+import { button, type Child, element, fill, isPressed } from "./element.ts";
 import { exactText, type Fields } from "./fields.ts";
 import { Polling } from "./polling.ts";
 import { actionButton, type RecordAction, type Row } from "./record_action.ts";
@@ -67,6 +67,7 @@ export class RecordView implements OpenedView {
   }
 
   #showChanged(record: Fields): void {
+    if (isPressed(this.#place) || isPressed(this.#buttons)) return;
     const text = `${dayOf(this.#parts.clock.now())} ${exactText(record)}`;
     if (text !== this.#shown) this.#show(record);
     this.#shown = text;

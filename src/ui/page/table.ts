@@ -1,4 +1,4 @@
-import { type Child, element, fill, focusHeading, setText } from "./element.ts";
+import { type Child, element, fill, focusHeading, isPressed, setText } from "./element.ts";
 import { NOTHING } from "./text.ts";
 
 /** The widths of columns whose texts may be longer than their place: names come before prose. */
@@ -76,7 +76,9 @@ export class LiveTable<T> {
     this.node.hidden = true;
   }
 
+  /** Shows these items; while something in it is pressed, it waits for the next ones. */
   update(items: readonly T[]): void {
+    if (isPressed(this.#body)) return;
     this.#items = items;
     this.node.hidden = false;
     const { key } = this.#options;

@@ -1,5 +1,6 @@
 import { assertEquals, assertStringIncludes } from "#assert";
 import { join } from "node:path";
+import { EventReader } from "../../harness/event_reader.ts";
 import { eventually, until } from "../../harness/until.ts";
 import { ADMIN_TOKEN, type PageBed, pageTest } from "./page_weir.ts";
 
@@ -24,6 +25,7 @@ pageTest("overview, rules, over limit and explain show the service as it is", {}
   await step("a bucket shows its level, and a concurrency limit what is in flight", () => {
     return algorithms(bed);
   });
+  await step("a link that is pressed while its row changes is followed", () => pressed(bed));
   await step("the stream rests while the page is hidden, stops and starts", () => rest(bed));
   await step("the stream comes back after the service was unavailable", () => comeBack(bed));
 });
@@ -128,6 +130,21 @@ async function algorithms({ weir, opened, page }: PageBed): Promise<void> {
   await page.getByRole("button", { name: "Explain", exact: true }).click();
   await opened.sees("3 taken, 27 left");
   await opened.sees("4 in flight, 0 left");
+}
+
+async function pressed({ weir, opened, page }: PageBed): Promise<void> {
+  await opened.view("Rules");
+  await page.getByRole("button", { name: "shop.account" }).hover();
+  await page.mouse.down();
+  await weir.decide("account", "zoe");
+  const reader = new EventReader(await fetch(new URL("/ui/live", weir.url)));
+  // The page hears of the hit between these.
+  for (let snapshot = 0; snapshot < 3; snapshot++) await reader.data();
+  await reader.cancel();
+  await page.mouse.up();
+  await page.getByRole("heading", { level: 1, name: "Explain" }).waitFor();
+  await opened.view("Rules");
+  await page.locator("tbody tr", { hasText: "shop.account" }).getByText("16", { exact: true }).waitFor();
 }
 
 async function rest({ opened, page }: PageBed): Promise<void> {
