@@ -142,6 +142,20 @@ export const RATE_CASES: StoreCases = {
     assertEquals([recovered?.delivery.state, recovered?.delivery.waitedMs], ["attempting", undefined]);
   },
 
+  "a retry that waited for a token between two milliseconds is claimed, and others with it": async (
+    store,
+  ) => {
+    const to = await store.addEndpoint({ rateLimit: PER_HOUR });
+    const other = await store.addEndpoint();
+    await addEvents(store, 1);
+    assert(await store.finish(await store.claimOne(to), retryAt(NOW + 60_000)));
+    await addEvents(store, 1);
+    assertEquals(await claims(store, [to], NOW + 10), [[1, HOUR / 2]]);
+    assertEquals(await claims(store, [to], NOW + 60_000), [[0, HOUR / 2 - 60_000]]);
+    const later = NOW + HOUR / 2 + 60_000;
+    assertEquals(await claims(store, [to, other], later), [[1, HOUR / 2 - 60_000], [2, undefined]]);
+  },
+
   "after the clock was set back an endpoint waits for its rate by the new time": async (store) => {
     const to = await store.addEndpoint({ rateLimit: { unit: "minute", requestsPerUnit: 1 } });
     await addEvents(store, 2, NOW - DAY);

@@ -37,8 +37,9 @@ export function takeRate(
     unitSeconds: UNIT_SECONDS[unit],
   });
   const since = before[BUCKET_STATE_SIZE] ?? 0;
-  const filledUs = before[1] ?? 0;
-  const tokenAt = filledUs / 1_000 + takeFromBucket(Float64Array.from(before), 0, limit, filledUs, 0).retryMs;
+  // A bucket is filled to the microsecond, and a wait is stored in whole milliseconds.
+  const filledAt = Math.ceil((before[1] ?? 0) / 1_000);
+  const tokenAt = filledAt + takeFromBucket(Float64Array.from(before), 0, limit, filledAt * 1_000, 0).retryMs;
   const empty = since > 0 && since <= now ? { since, until: Math.min(now, tokenAt) } : undefined;
   const state = Float64Array.from(before);
   const { available } = takeFromBucket(state, 0, limit, now * 1_000, 0);

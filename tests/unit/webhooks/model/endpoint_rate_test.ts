@@ -103,3 +103,13 @@ Deno.test("rate of an endpoint: the wait ends with the next token, whenever it i
   const left = takeRate(rate, state, { due: 1, now: START + 60_000 });
   assertEquals(takeRate(rate, left.state, { due: 1, now: START + 60_001 }).empty, undefined);
 });
+
+Deno.test("rate of an endpoint: the wait ends in a whole millisecond, when the next token was announced", () => {
+  const rate = { unit: "minute", requestsPerUnit: 7 } as const;
+  let { state, nextAt = 0 } = takeRate(rate, undefined, { due: 7, now: START });
+  for (let count = 0; count < 20; count++) {
+    const taken = takeRate(rate, state, { due: 1, now: nextAt + 30 });
+    assertEquals([taken.count, taken.empty], [1, { since: START, until: nextAt }]);
+    ({ state, nextAt = 0 } = taken);
+  }
+});
