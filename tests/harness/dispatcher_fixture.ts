@@ -69,17 +69,24 @@ const PLAIN_BOX = {
 /** The signing secret of every endpoint. */
 export const SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cyBvZiBkaXNwYXRjaGluZw==";
 
-/** Keys and signatures that are under way: they are made on other threads, so no number of turns waits for them. */
-const signing = new Set<Promise<unknown>>();
+/** Cryptography that is under way: it is done on other threads, so no number of turns waits for it. */
+const encrypting = new Set<Promise<unknown>>();
 const subtle = crypto.subtle as unknown as Record<string, (...args: readonly unknown[]) => Promise<unknown>>;
-for (const name of ["importKey", "sign"]) {
+for (const name of ["importKey", "sign", "encrypt", "decrypt"]) {
   const original = subtle[name]?.bind(subtle);
   subtle[name] = async (...args) => {
     const made = original?.(...args);
     if (made === undefined) throw new Error(`Cannot find crypto.subtle.${name}`);
-    signing.add(made);
-    return await made.finally(() => signing.delete(made));
+    encrypting.add(made);
+    return await made.finally(() => encrypting.delete(made));
   };
+}
+
+/** Waits for cryptography that is under way; answers whether there was any. */
+export async function encryptionEnded(): Promise<boolean> {
+  if (encrypting.size === 0) return false;
+  await Promise.allSettled(encrypting);
+  return true;
 }
 
 /** A store in its own folder, a clock that stands still, and dispatchers on them. */
@@ -205,10 +212,7 @@ export class DispatcherBed implements AsyncDisposable {
     // A turn for the commit of what was asked for, several times: each answer asks for the next.
     for (let turn = 0; turn < 12; turn++) {
       await new Promise((resolve) => setImmediate(resolve));
-      if (signing.size > 0) {
-        await Promise.allSettled(signing);
-        turn = 0;
-      }
+      if (await encryptionEnded()) turn = 0;
       await this.store.read(findEvent, "");
     }
   }

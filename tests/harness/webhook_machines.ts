@@ -9,7 +9,7 @@ import { StoreClock } from "../../src/webhooks/store/clock.ts";
 import type { WebhookMetrics } from "../../src/webhooks/service/metrics.ts";
 import { WebhookService } from "../../src/webhooks/service/service.ts";
 import type { TakenWork } from "../../src/webhooks/service/background_work.ts";
-import { SenderDouble } from "./dispatcher_fixture.ts";
+import { encryptionEnded, SenderDouble } from "./dispatcher_fixture.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { NO_LIMITS } from "./postgres_fixture.ts";
 import { RecordedLogger } from "./recorded_logger.ts";
@@ -43,7 +43,7 @@ const HOST = "https://receiver.example";
 /** More than any lease and its margins. */
 const PASSES_MS = 120_000;
 const STEP_MS = 2_500;
-/** Turns without an operation of a store, in which signatures and the like come to their end. */
+/** Turns without cryptography and without an operation of a store, in which what waits for neither comes to its end. */
 const QUIET_TURNS = 12;
 
 /**
@@ -94,8 +94,7 @@ export class MachineBed implements AsyncDisposable {
   async settled(): Promise<void> {
     for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
       await new Promise((resolve) => setImmediate(resolve));
-      await crypto.subtle.digest("SHA-256", new Uint8Array(1));
-      if (this.#underWay > 0) quiet = -1;
+      if (await encryptionEnded() || this.#underWay > 0) quiet = -1;
     }
   }
 
