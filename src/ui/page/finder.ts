@@ -65,7 +65,6 @@ export class Finder {
 
   /** Opens the finder, unless another dialog is open. */
   open(): void {
-    this.#parts.dialogs.closeLeft();
     if (document.querySelector("dialog[open]") !== null) return;
     this.#input.value = "";
     this.#found = [];
