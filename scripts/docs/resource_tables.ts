@@ -124,7 +124,7 @@ function valuesCell({ type, choices, min, max }: Field): string {
   if (max === undefined) return "";
   const most = max.toLocaleString("en-US");
   if (min !== undefined) return `${min} to ${most}`;
-  return `at most ${most}${type === "kinds" ? "" : " characters"}`;
+  return `at most ${most}${type === "kinds" || type === "texts" ? "" : " characters"}`;
 }
 
 function defaultCell({ default: value, isRequired }: Field): string {
