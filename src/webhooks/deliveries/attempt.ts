@@ -98,6 +98,7 @@ export async function makeAttempt(
       event: delivery.event,
       number,
       manual,
+      isUnrenderable,
     };
     const isGone = status === GONE && endpoint.onGone === "disable";
     onAttempt?.({ ...attempt, startedAt, tookMs, result: outcome.result, status, errorKind, isGone });

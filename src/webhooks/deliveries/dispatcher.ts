@@ -58,7 +58,8 @@ export class Dispatcher {
       secretBox: new OpenedTexts(secretBox),
       onAttempt: (report) => {
         this.metrics.count(report);
-        this.#shares.learn(report, clock.elapsed());
+        // Otherwise events that its template cannot render would hold up those that it can.
+        if (report.isUnrenderable !== true) this.#shares.learn(report, clock.elapsed());
         options.onAttempt?.(report);
       },
     };

@@ -16,6 +16,8 @@ export interface AttemptReport {
   readonly errorKind?: AttemptErrorKind | undefined;
   /** True if the endpoint is gone, which disables it. */
   readonly isGone?: boolean | undefined;
+  /** True if its body could not be rendered, so that nothing was sent: it tells nothing about the receiver. */
+  readonly isUnrenderable?: boolean | undefined;
 }
 
 /** Counters of a dispatcher since its start. */

@@ -56,3 +56,12 @@ Deno.test("a delivery whose body cannot be rendered fails without a request, unt
   const bodies = bed.sender.sent.map(({ body }) => new TextDecoder().decode(body));
   assertEquals(bodies, [`{"a":${JSON.stringify(delivery.event)}}`]);
 });
+
+Deno.test("deliveries whose bodies cannot be rendered do not make their endpoint wait as a failing one", async () => {
+  await using bed = await DispatcherBed.open();
+  await bed.endpoint({ template: '{"a":"{{ data.missing }}"}' });
+  for (let count = 0; count < 100; count++) await bed.event();
+  bed.start();
+  await bed.sent(100);
+  assertEquals([bed.reports.length, bed.sender.sent.length], [100, 0]);
+});
