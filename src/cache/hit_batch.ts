@@ -71,7 +71,7 @@ export interface HitGroup<C extends NodeCounter = NodeCounter> {
   /** The longest expiry, in seconds, and the latest end of a window. */
   expiresInSeconds: number;
   windowEnd: number;
-  /** The counter after the whole group, or a text that says what is wrong. */
+  /** The counter before the group, or after one that gives back; or a text that says what is wrong. */
   outcome: number | string;
 }
 
@@ -171,8 +171,8 @@ export class HitBatch<C extends NodeCounter = NodeCounter> {
   }
 }
 
-/** The counter after a member of a group. */
+/** The counter after a member of a group; not by its total, which may be too large to be exact. */
 function countIn({ total }: HitGroup, outcome: number, prefix: number): number {
   // Below 0 only where another program has written to the counter.
-  return total < 0 ? outcome : Math.max(0, outcome - total + prefix);
+  return total < 0 ? outcome : Math.max(0, outcome + prefix);
 }

@@ -6,7 +6,7 @@ import type { Taken } from "../../src/ratelimit/algorithms/taken.ts";
 import type { CounterCache, StateHit } from "../../src/ratelimit/decision/counter_cache.ts";
 import { seededRandom } from "../harness/seeded_random.ts";
 import { until } from "../harness/until.ts";
-import { taken } from "../harness/take.ts";
+import { take as taking, taken } from "../harness/take.ts";
 
 /** The facts of an adapter that a case may use. */
 interface ConditionalTraits {
@@ -178,6 +178,34 @@ export const CONDITIONAL_CASES: Readonly<
         ),
       );
       assertEquals(answers.map((each) => each.map((answer) => shortOf(answer))), expected, `turn ${turn}`);
+    }
+  },
+  async "counters that are kept are answered as if each hit had been sent, also after some were removed"(
+    cache,
+  ) {
+    const counters = Array.from({ length: 12 }, (_, index) => {
+      const limit = LIMITS[index % 2] ?? sliceLimit(1, 1);
+      const one = conditionalHit({ limit });
+      const state = new Float64Array(stateSize(limit.kind));
+      return { key: one.key, limit, counter: cache.counterOf(one), state };
+    });
+    const random = seededRandom(20_261_130);
+    const pick = (below: number) => Math.floor(random() * below);
+    const nowUs = Date.now() * 1_000;
+    for (let turn = 0; turn < 100; turn++) {
+      const asks = Array.from({ length: 1 + pick(40) }, () => {
+        const { state = new Float64Array(), limit = sliceLimit(1, 1), counter } = counters[pick(12)] ?? {};
+        const addend = pick(20) === 0 ? [2 ** 31, 2 ** 32, 2 ** 53][pick(3)] ?? 1 : pick(9) - 3;
+        return { counter, addend, expected: shortOf(take(state, 0, limit, nowUs, addend)) };
+      });
+      const answers = await Promise.all(
+        asks.map(({ counter, addend }) => counter && taking(counter, addend)),
+      );
+      const shown = answers.map((answer) => typeof answer === "number" ? `${answer}` : shortOf(answer));
+      assertEquals(shown, asks.map(({ expected }) => expected), `turn ${turn}`);
+      const removed = counters.filter(() => pick(20) === 0);
+      await cache.remove(removed.map(({ key }) => key));
+      for (const { state } of removed) state.fill(0);
     }
   },
 };

@@ -245,13 +245,12 @@ function deltaOf(hits: number): number {
   return Math.min(hits, MAX_COUNT);
 }
 
-/** The count in a reply, or a text that says what is wrong. */
+/** The outcome in a reply, or a text that says what is wrong. */
 function countOf(reply: unknown, { total }: WindowGroup): number | string {
   if (reply instanceof Error) return OVERFLOW.test(reply.message) ? MAX_COUNT : shortened(reply.message);
   if (total > 0) {
     const delta = deltaOf(total);
-    // As if all of it had been added, so that no caller sees less than the counter had.
-    if (typeof reply === "number" && reply >= delta) return Math.min(reply, MAX_COUNT) + (total - delta);
+    if (typeof reply === "number" && reply >= delta) return Math.min(reply - delta, MAX_COUNT);
     return `it answered ${shortened(String(reply))} to INCRBY ${total}`;
   }
   if (typeof reply === "number") return reply;

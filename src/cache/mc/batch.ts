@@ -151,8 +151,7 @@ export class McBatch extends HitBatch<McCounter> implements McExchange {
     if (group.total < 0) return count;
     const delta = deltaOf(group.total);
     if (count > HIGHEST_COUNT) onOvershoot({ key: group.counter.key, excess: delta });
-    // As if all of it had been added, so that no caller sees less than the counter had.
-    return count + (group.total - Number(delta));
+    return count - Number(delta);
   }
 
   #read(reply: string): number | string {

@@ -119,7 +119,9 @@ function msUntilBelow(
 
 function msUntilFree(state: Float64Array, at: number, instant: Instant): number {
   let index = instant.head;
-  while (index > 0 && state[slotAt(at, index)] === 0) index--;
+  // Bounded, because a shared cache may hold a sum without hits.
+  const oldest = Math.max(0, index - SLICES);
+  while (index > oldest && state[slotAt(at, index)] === 0) index--;
   return msUntilGone(index, instant);
 }
 

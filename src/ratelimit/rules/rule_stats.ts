@@ -57,7 +57,9 @@ export function ruleStats(state: CountState): RuleStats {
   }
   const allOver = before >= limit || wasOnlyRead;
   const over = allOver ? hits : after - limit;
-  return statsOf(over, allOver ? 0 : limit - Math.max(near, before), 0, shadowMode ? over : 0, 0);
+  // A 32-bit float may be above a large limit.
+  const nearLimit = allOver ? 0 : Math.max(0, limit - Math.max(near, before));
+  return statsOf(over, nearLimit, 0, shadowMode ? over : 0, 0);
 }
 
 function statsOf(

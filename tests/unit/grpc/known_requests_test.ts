@@ -60,6 +60,9 @@ descriptors:
 - { key: f, rate_limit: { algorithm: concurrency, max_in_flight: ${limit}, lease: 20s } }
 - { key: g, detailed_metric: true, rate_limit: { unit: minute, requests_per_unit: 5 } }
 - { key: g, value: v0, rate_limit: { unit: month, requests_per_unit: 5 } }
+- { key: h, rate_limit: { unit: minute, requests_per_unit: 4294967295 } }
+- { key: h, value: v1, shadow_mode: true, rate_limit: { unit: hour, requests_per_unit: 2147483648, algorithm: sliding_window } }
+- { key: h, value: v2, rate_limit: { unit: minute, requests_per_unit: 4294967295, algorithm: token_bucket, burst: 2147483648 } }
 - { key: c, rate_limit: { name: c, unit: day, requests_per_unit: ${limit * 2} } }
 - key: e
   rate_limit: { unit: minute, requests_per_unit: 6, replaces: [{ name: c }] }
@@ -79,22 +82,27 @@ descriptors:
   - { unit: hour, requests_per_unit: 30, algorithm: sliding_window }
 `;
 
+/** Near the bounds of the numbers that responses, statistics and counters have. */
+const LARGE_HITS = [2 ** 31 - 1, 2 ** 31, 2 ** 32 - 2, 2 ** 32, 2 ** 53, 2 ** 60];
+
 /** Some requests have properties that are never learned. */
 function randomRequest(random: () => number): RateLimitRequest {
   const pick = <T>(items: readonly [T, ...T[]]): T => items[Math.floor(random() * items.length)] ?? items[0];
   const descriptor = () => ({
     entries: Array.from({ length: pick([1, 1, 1, 2]) }, () => ({
-      key: pick(["a", "a", "b", "c", "e", "s", "t", "f", "g", "p", "p", "m", "m", "n"]),
+      key: pick(["a", "a", "b", "c", "e", "s", "t", "f", "g", "h", "h", "p", "p", "m", "m", "n"]),
       value: pick(["v0", "v1", "v2", "v3", "v4", "w1", "w2", "x1", "y1", "y2", "z1"]),
     })),
     limit: random() < 0.05 ? { requestsPerUnit: 2, unit: "MINUTE" as const } : undefined,
-    hitsAddend: random() < 0.1 ? pick([0, 1, 3]) : undefined,
+    hitsAddend: random() < 0.15 ? pick([0, 1, 3, ...LARGE_HITS]) : undefined,
     isNegativeHits: random() < 0.05,
   });
   return {
     domain: random() < 0.95 ? "d" : "unknown",
-    descriptors: Array.from({ length: pick([1, 1, 1, 1, 1, 2, 2, 3, 9]) }, descriptor),
-    hitsAddend: random() < 0.2 ? pick([2, 5]) : 0,
+    descriptors: random() < 0.1
+      ? new Array(2).fill(descriptor())
+      : Array.from({ length: pick([1, 1, 1, 1, 1, 2, 2, 3, 9]) }, descriptor),
+    hitsAddend: random() < 0.2 ? pick([2, 5, 2 ** 31, 2 ** 32 - 1]) : 0,
   };
 }
 
@@ -127,6 +135,16 @@ const POLICIES: Readonly<
     maxKeys: 1_000,
     policy: { responseHeaders: { limit: "l", remaining: "r", reset: "s" } },
   },
+  "all headers in quota and shadow mode, with a local cache": {
+    maxKeys: 1_000,
+    localCacheBytes: 10_000,
+    policy: {
+      quotaMode: true,
+      shadowMode: true,
+      standardHeaders: true,
+      responseHeaders: { limit: "l", remaining: "r", reset: "s" },
+    },
+  },
 };
 
 for (const [kind, createCache] of Object.entries(CACHES)) {
@@ -144,6 +162,7 @@ for (const [kind, createCache] of Object.entries(CACHES)) {
           const chance = random();
           if (chance < 0.01) pair.advance(random() * 90_000);
           else if (chance < 0.05) pair.advance(random() * 2_000);
+          else if (chance < 0.055) pair.setBack(random() * 3_000);
           else if (chance < 0.06) {
             pair.setRules(rulesOf({ "r.yaml": rulesText(4 + Math.floor(random() * 8)) }));
           } else if (chance < 0.07) await pair.remove([key()]);

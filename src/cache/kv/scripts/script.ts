@@ -95,7 +95,7 @@ export function writeScriptCall(
   }
 }
 
-/** The outcomes of the addends of each take, `null` for one that was left out; undefined for another reply. */
+/** The outcomes of the addends of each take, `null` for one to be repeated alone; undefined for another reply. */
 export function parseTaken(reply: unknown, { limit, takes }: ScriptCall): (Taken[] | null)[] | undefined {
   if (!Array.isArray(reply)) return undefined;
   const [first] = takes;
@@ -109,13 +109,28 @@ export function parseTaken(reply: unknown, { limit, takes }: ScriptCall): (Taken
   if (typeof nowUs !== "number" || nowUs < 0 || !stored.every(isStored)) return undefined;
   if (!("kind" in limit)) {
     if (stored.length !== first.keys.length) return undefined;
-    return [replayJointTakes(limit, { nowUs, stored, addends: first.addends })];
+    const taken = replayJointTakes(limit, { nowUs, stored, addends: first.addends });
+    return taken.every(isPossible) ? [taken] : undefined;
   }
   if (stored.length !== takes.length) return undefined;
-  return takes.map(({ addends }, index) => {
+  const isAlone = takes.length === 1;
+  const outcomes = takes.map(({ addends }, index) => {
     const state = stored[index] ?? null;
-    return state === null && takes.length > 1 ? null : replayTakes(limit, { nowUs, stored: state, addends });
+    if (state === null && !isAlone) return null;
+    const taken = replayTakes(limit, { nowUs, stored: state, addends });
+    return taken.every(isPossible) ? taken : null;
   });
+  return isAlone && outcomes[0] === null ? undefined : outcomes;
+}
+
+/** True for numbers of a counter: a state that another program has written may bring any. */
+function isPossible({ used, available, retryMs, freeMs, windows }: Taken): boolean {
+  return used >= 0 && isCount(available) && isCount(retryMs) && isCount(freeMs) &&
+    (windows === undefined || windows.every((one) => typeof one !== "number" && isPossible(one)));
+}
+
+function isCount(number: number): boolean {
+  return number >= 0 && number <= Number.MAX_SAFE_INTEGER;
 }
 
 /** True if the counter is a state of a few numbers, which a call may have many of. */

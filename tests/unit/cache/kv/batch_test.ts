@@ -19,6 +19,7 @@ function toldOf(asking: boolean, addend: number, replies: readonly unknown[]): u
 
 const MOVED = new Error("MOVED 3999 127.0.0.1:6381");
 const ASK = new Error("ASK 3999 127.0.0.1:6381");
+const OVERFLOW = new ReplyError("ERR increment or decrement would overflow");
 const FULL = new Error("OOM command not allowed when used memory > 'maxmemory'");
 
 for (
@@ -28,13 +29,13 @@ for (
     ["counted before its key moved away", 2, false, [5, MOVED], 5],
     ["counted before its key began to move", 2, false, [5, ASK], 5],
     ["counted, and its expiry refused", 2, false, [5, FULL], FULL.message],
-    ["counted beyond what is exact", 2, false, [2 ** 62, 1], 2 ** 53],
+    ["counted beyond what is exact", 2, false, [2 ** 62, 1], 2 ** 53 + 2],
     [
       "counted at the top",
       2,
       false,
-      [new ReplyError("ERR increment or decrement would overflow"), 1],
-      2 ** 53,
+      [OVERFLOW, 1],
+      2 ** 53 + 2,
     ],
     ["read only", 0, false, ["7"], 7],
     ["given back", -2, false, [3], 3],
@@ -60,6 +61,22 @@ Deno.test("kv batch: hits of many callers that no server can add together are th
   batch.answered([most, 1], new KvExpiries());
   assertEquals(told.every((count) => Number(count()) >= most), true);
 });
+
+for (const large of [[2 ** 53], [2 ** 53 - 1], new Array<number>(200).fill(2 ** 53)]) {
+  Deno.test(`kv batch: hits before ${large.length} of ${large[0]} count from what the counter had`, () => {
+    for (
+      const [reply, expected] of [[2 ** 53 + 100, [101, 102]], [OVERFLOW, [2 ** 53, 2 ** 53 + 2]]] as const
+    ) {
+      const batch = new KvBatch({ asking: false });
+      const told = addAll(batch, [1, 1, ...large].map((hits) => [counterOf({ key: "k" }), hits] as const));
+      const delta = Math.min(2 ** 53, 2 + (large[0] ?? 0));
+      assertEquals(commandsOf(batch, new KvExpiries()).split(",")[0], `INCRBY k ${delta}`);
+      batch.answered([reply, 1], new KvExpiries());
+      assertEquals(told.slice(0, 2).map((count) => count()), [...expected]);
+      assertEquals(told.slice(2).every((count) => Number(count()) >= 2 ** 53), true);
+    }
+  });
+}
 
 Deno.test("kv batch: an expiry that was answered before something was forgotten is not remembered", () => {
   const expiries = new KvExpiries();

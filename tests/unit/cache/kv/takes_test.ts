@@ -6,6 +6,7 @@ import { Ask } from "../../../../src/cache/hit_batch.ts";
 import { KvConditionalCounter } from "../../../../src/cache/kv/counters.ts";
 import type { CountReceiver, StateHit } from "../../../../src/ratelimit/decision/counter_cache.ts";
 import { sliceLimit } from "../../../../src/ratelimit/algorithms/slices.ts";
+import type { Taken } from "../../../../src/ratelimit/algorithms/taken.ts";
 import { conditionalHit } from "../../../contract/conditional_counter_cases.ts";
 
 const UNKNOWN = new ReplyError("NOSCRIPT No matching script. Please use EVAL.");
@@ -70,12 +71,12 @@ function replyOf(...used: readonly (number | null)[]): unknown[] {
 }
 
 /** A state of slices. */
-function stateOf(used: number): string {
+function stateOf(used: number, inNewest = used): string {
   const state = new DataView(new ArrayBuffer(8 * 19));
   const index = Math.floor(NOW_US / LIMIT.sliceUs);
   state.setFloat64(0, index);
   state.setFloat64(8, used);
-  state.setFloat64(8 * (2 + index % 17), used);
+  state.setFloat64(8 * (2 + index % 17), inNewest);
   return String.fromCharCode(...new Uint8Array(state.buffer));
 }
 
@@ -206,4 +207,30 @@ Deno.test("kv takes: a call that is refused is repeated for each counter alone",
   assertEquals([bed.told, bed.sent(again)], [["nothing", "nothing"], [["EVALSHA a 1", "EVALSHA b 1"], 2]]);
   assertEquals(again.answered([replyOf(1), new ReplyError("WRONGTYPE")], EXPIRIES).again, undefined);
   assertEquals([bed.told, counters.map(({ leftOut }) => leftOut)], [[2, "WRONGTYPE"], [1, 1]]);
+});
+
+for (const used of [-Infinity, -2, NaN]) {
+  Deno.test(`kv takes: a state that no script has written, with the sum ${used}, fails its own hits only`, () => {
+    const counters = heldCounters(["a", "b"]);
+    const bed = new Bed();
+    bed.takeOf(counters);
+    bed.sent();
+    const { again } = bed.batch.answered([[NOW_US, stateOf(1), stateOf(used, 0)]], EXPIRIES);
+    if (again === undefined) throw new Error("Nothing is sent again");
+    assertEquals([bed.told, bed.sent(again)], [[2, "nothing"], [["EVALSHA b 1"], 1]]);
+    assertEquals(again.answered([[NOW_US, stateOf(used, 0)]], EXPIRIES).again, undefined);
+    assertEquals([bed.told[0], /^it answered .* to a script$/s.test(`${bed.told[1]}`)], [2, true]);
+  });
+}
+
+Deno.test("kv takes: of a state with a sum and without hits, all is free after a window", () => {
+  const bed = new Bed();
+  const told: unknown[] = [];
+  const counter = new KvConditionalCounter(conditionalHit({ key: "a", limit: LIMIT }), () => {});
+  const receiver = { counted: (taken: unknown) => void told.push(taken), failed: () => {} };
+  bed.batch.add(new Ask(counter, 0, { caller: undefined, receiver, errorOf: (state) => new Error(state) }));
+  bed.sent();
+  bed.batch.answered([[NOW_US, stateOf(5, 0)]], EXPIRIES);
+  const [{ used, freeMs } = { used: 0, freeMs: -1 }] = told as Taken[];
+  assertEquals([used, freeMs >= 0 && freeMs <= 60_000], [5, true], `${freeMs}`);
 });

@@ -51,6 +51,11 @@ Deno.test("statistics: hits that were not added count in full", () => {
   assertEquals(ruleStats({ ...state, after: 12, hits: 13 }), { ...NO_STATS, overLimit: 13 });
 });
 
+Deno.test("statistics: no counter goes down where the threshold is rounded to more than the limit", () => {
+  const state = { ...STATE, requestsPerUnit: 16_777_219, nearLimitRatio: 1 };
+  assertEquals(ruleStats({ ...state, hits: 5, after: 16_777_223 }), { ...NO_STATS, overLimit: 4 });
+});
+
 /** limit, ratio, threshold: 32-bit arithmetic where it differs from 64-bit. */
 const THRESHOLDS: readonly [number, number, number][] = [
   [15, 0.8, 12],
