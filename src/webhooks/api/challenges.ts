@@ -50,8 +50,7 @@ export class Challenges {
 
   /** The answer to a check that is sent before anything is signed; nothing for a call. */
   async unsigned({ name, target, requestId }: SignedTriggerCall): Promise<WebhookAnswer | undefined> {
-    const [, search = ""] = target.split("?", 2);
-    const query = new URLSearchParams(search);
+    const query = new URLSearchParams(/\?.*/s.exec(target)?.[0]);
     if (!isQueryCheck(query)) return undefined;
     const trigger = await this.#options.store.read(findSignedTrigger, name);
     if (trigger?.challenge !== "microsoft" || !trigger.enabled) return undefined;

@@ -8,8 +8,12 @@ const MIN_BASE64_LENGTH = 5;
 /** Of a character of two units, such as `\ud83d\ude00`. */
 const MAX_ESCAPE_LENGTH = 12;
 const MASK = "***";
+/** Most texts to mask, which an endpoint could otherwise have in any number; with more, a response is masked whole. */
+const MAX_PARTS = 1_000;
 /** Most comparisons, which a receiver could otherwise cause in any number; text that needs more is masked whole. */
 const MAX_STEPS = 500_000;
+/** Characters among which the search for a first one takes as long as a comparison. */
+const CHARACTERS_PER_STEP = 64;
 
 const encoder = new TextEncoder();
 
@@ -36,11 +40,12 @@ export function maskResponse(
 ): string {
   if (text === "") return text;
   const own = Object.entries(headers).filter(([name]) => !OPEN_HEADERS.test(name));
-  const parts = own.flatMap(([, value]) => partsOf(value.replace(SCHEME, "")));
-  const texts = new Set([...parts, ...secrets].flatMap((part) => [part, ...base64FormsOf(part)]));
-  texts.delete("");
+  const parts = new Set([...own.flatMap(([, value]) => partsOf(value.replace(SCHEME, ""))), ...secrets]);
+  parts.delete("");
+  if (parts.size > MAX_PARTS) return MASK;
+  const texts = new Set([...parts].flatMap((part) => [part, ...base64FormsOf(part)]));
   // The longest first: one text may contain another.
-  const forms = [...texts].sort((a, b) => b.length - a.length).map((one) => [...one].map(waysOf));
+  const forms = [...texts].sort((a, b) => b.length - a.length).map(formOf(new Map()));
   const budget: Budget = { steps: MAX_STEPS };
   const inner = forms.reduce((rest, form) => withoutForm(rest, form, budget), text);
   const masked = isCut ? withoutCutForm(inner, forms, budget) : inner;
@@ -57,6 +62,8 @@ function withoutForm(text: string, form: Form, budget: Budget): string {
   const isWord = form.length < MIN_INNER_LENGTH;
   let masked = "";
   let from = 0;
+  budget.steps -= text.length / CHARACTERS_PER_STEP;
+  if (budget.steps <= 0) return text;
   for (const at of startsOf(text, form)) {
     if (at < from) continue;
     const end = endOf(text, at, form, budget);
@@ -131,6 +138,16 @@ function nextPlaces(
     }
   }
   return [...next];
+}
+
+/** Makes the form of a text; `known` has the ways of the characters of others. */
+function formOf(known: Map<string, Form[number]>): (text: string) => Form {
+  return (text) =>
+    [...text].map((character) => {
+      const ways = known.get(character) ?? waysOf(character);
+      known.set(character, ways);
+      return ways;
+    });
 }
 
 /** The ways to write a character: plain, and escaped for JSON or a URL, in lower case. */

@@ -178,6 +178,7 @@ Deno.test("challenges: Dropbox and Microsoft sign no check; the text is returned
     return status === 200 ? [status, headers, body] : status;
   };
   assertEquals(await post("graph", "?validationToken=Validation%3A%20a"), [200, PLAIN, "Validation: a"]);
+  assertEquals(await post("graph", "?validationToken=a?b=c"), [200, PLAIN, "a?b=c"]);
   assertEquals(await post("graph", ""), 401);
   assertEquals(await post("graph", `?validationToken=${"x".repeat(1_025)}`), 401);
   assertEquals(await post("dropbox", "?validationToken=a"), 401);

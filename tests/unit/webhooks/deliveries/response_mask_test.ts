@@ -24,6 +24,16 @@ Deno.test("a response that would take too many comparisons to search is masked w
   }
 });
 
+Deno.test("a response is masked whole where its endpoint has more texts to hide than can be searched for", () => {
+  const headersOf = (words: number) => ({
+    cookie: Array.from({ length: words }, (_, index) => `${index}`.padStart(5, "y")).join(" "),
+  });
+  const masked = (words: number, length: number) =>
+    maskResponse({ text: "z".repeat(length), isCut: false }, headersOf(words));
+  assertEquals([masked(1_000, 4), masked(1_001, 4)], ["zzzz", "***"]);
+  assertEquals([masked(150, LENGTH).length, masked(900, LENGTH).length], [LENGTH, 3]);
+});
+
 Deno.test("a response of usual text is kept, however many headers the endpoint has", () => {
   const headers = Object.fromEntries(
     Array.from({ length: 20 }, (_, index) => [`x-key-${index}`, `${TOKEN.slice(index, index + 40)}${index}`]),
