@@ -61,7 +61,9 @@ function schemeTable(): string {
     .map(([name, { label, signature, time, id, eventHeader, ...scheme }]) => [
       `\`${name}\``,
       label,
-      headersCell(signature.header),
+      scheme.shownIn === undefined
+        ? headersCell(signature.header)
+        : `none: each \`${scheme.shownIn.field}\` in \`${scheme.shownIn.list}\` of the body`,
       signedCell(scheme, signature),
       time === undefined ? "" : `${placeCell(time)}${time.unit === "milliseconds" ? " (ms)" : ""}`,
       id === undefined ? "" : `${placeCell(id)}${isSigned(scheme, id) ? ", signed" : ""}`,

@@ -33,6 +33,10 @@ const SLACK =
 const SQUARE = '{"merchant_id":"MLEFBHHSJGVHD","type":"webhooks.test_notification",' +
   '"event_id":"ac3ac95b-f97d-458c-a6e6-18981597e05f","created_at":"2022-07-13T20:30:59.037339943Z",' +
   '"data":{"type":"webhooks","id":"bc368e64-01aa-407e-b46e-3231809b1129"}}';
+const GRAPH = '{"value":[{"id":"lsgTZMr9KwAAA","subscriptionId":"7f105c7d-2dc5-4530-97cd-4e7ae6534c07",' +
+  '"subscriptionExpirationDateTime":"2016-03-19T22:11:09.952Z","clientState":"secretClientValue",' +
+  '"changeType":"created","resource":"users/1@2/messages/3","tenantId":"84bd8158-6d4d-4958-8b9f-9d6445542f95",' +
+  '"resourceData":{"@odata.type":"#Microsoft.Graph.Message","id":"3"}}]}';
 const SVIX = {
   secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
   body: '{"test": 2432232314}',
@@ -46,6 +50,14 @@ const svix = (prefix: string) => ({
 });
 
 const PUBLISHED: readonly SignatureVector[] = [
+  {
+    scheme: "microsoft",
+    source: "learn.microsoft.com, Receive change notifications through webhooks",
+    secret: "secretClientValue",
+    headers: {},
+    body: GRAPH,
+    at: 0,
+  },
   {
     scheme: "github",
     source: "docs.github.com, Validating webhook deliveries",

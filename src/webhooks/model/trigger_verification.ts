@@ -22,6 +22,9 @@ import {
   type SignedValue,
 } from "./signed_template.ts";
 
+/** More than any provider takes. */
+const MAX_TOKEN_LENGTH = 1_024;
+
 /** Why a signature is refused, and when. */
 export const SIGNATURE_REFUSALS = {
   no_secret: "every secret of the trigger was revoked",
@@ -34,7 +37,7 @@ export const SIGNATURE_REFUSALS = {
   too_old: "the time is further behind the clock than the tolerance",
   too_new: "the time is further ahead of the clock than the tolerance",
   wrong_signature: "the signature matches no secret of the trigger, or not the certificate of the message",
-  malformed_message: "the body is not a message of Amazon SNS",
+  malformed_message: "the body does not have the form that the scheme requires",
   foreign_topic: "the trigger does not list the topic of the message",
   foreign_url: "a URL of the message is not that of Amazon SNS in the region of the topic",
   wrong_certificate: "the certificate of the message has expired, or is none of Amazon SNS",
@@ -103,14 +106,15 @@ interface ReadCall {
 
 function readCall(
   scheme: SignatureScheme,
-  { target = "", headers, repeated = [] }: SignedCall,
+  { target = "", headers, repeated = [], body }: SignedCall,
   { publicUrl }: VerifySignatureOptions,
 ): ReadCall | SignatureRefusal {
   const parts = knownParts(scheme.signed);
   const isUrlSigned = parts.some((part) => part.kind === "value" && part.name === "url");
   if (isUrlSigned && publicUrl === undefined) return "no_public_url";
   if (isAmbiguous(scheme, parts, { headers, repeated })) return "malformed_header";
-  const read = readSignatures(scheme, headers);
+  const { shownIn } = scheme;
+  const read = shownIn === undefined ? readSignatures(scheme, headers) : readShown(body, shownIn);
   if (typeof read === "string") return read;
   const { signatures, time = headerValue(scheme.time?.header, headers) } = read;
   const url = `${publicUrl ?? ""}${target}`;
@@ -125,6 +129,21 @@ function readCall(
   const isTimeMissing = scheme.time !== undefined && scheme.time.field === undefined && time === undefined;
   if (isTimeMissing || !pieces.every((piece) => piece !== undefined)) return "missing_header";
   return { pieces, signatures, time };
+}
+
+const encoder = new TextEncoder();
+
+/** The token that every item of a list in the body shows: one that shows another may be anybody's. */
+function readShown(
+  body: Uint8Array,
+  { list, field }: NonNullable<SignatureScheme["shownIn"]>,
+): Pick<ReadCall, "signatures" | "time"> | "malformed_message" {
+  const items = ownValueAt(parsedBody(body), [list]);
+  const [first, ...others] = Array.isArray(items) ? items.map((item) => ownValueAt(item, [field])) : [];
+  const isShown = typeof first === "string" && first !== "" && first.length <= MAX_TOKEN_LENGTH &&
+    others.every((other) => other === first);
+  // Like a header, of which each character is a byte.
+  return isShown ? { signatures: [String.fromCharCode(...encoder.encode(first))] } : "malformed_message";
 }
 
 function pieceOf(

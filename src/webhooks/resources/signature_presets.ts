@@ -20,6 +20,8 @@ export interface SignatureScheme {
   /** `text` when absent; `base64` behind `whsec_`. */
   readonly secretEncoding?: "text" | "base64" | undefined;
   readonly signature: Stored<typeof CUSTOM_SIGNATURE>;
+  /** The field of every item of a list in the body that has the token, in place of a header. */
+  readonly shownIn?: { readonly list: string; readonly field: string } | undefined;
   readonly time?: Stored<typeof CUSTOM_TIME> | undefined;
   /** Of the delivery; it is the idempotency key. */
   readonly id?: Stored<typeof CUSTOM_ID> | undefined;
@@ -157,6 +159,13 @@ export const SIGNATURE_PRESETS = {
     algorithm: "token",
     signature: { header: "x-gitlab-token" },
     eventHeader: "x-gitlab-event",
+  },
+  microsoft: {
+    label: "Microsoft Graph",
+    signed: "{body}",
+    algorithm: "token",
+    signature: { header: "" },
+    shownIn: { list: "value", field: "clientState" },
   },
   basic: {
     label: "HTTP Basic",

@@ -33,7 +33,8 @@ export const SNS_TOPIC =
 const SCHEMES = [
   ...["github", "stripe", "shopify", "standard-webhooks", "hmac-sha256", "custom"] as const,
   ...["svix", "clerk", "resend", "slack", "zoom", "paddle", "square", "calendly", "mux"] as const,
-  ...["pagerduty", "linear", "intercom", "grafana", "discord", "gitlab", "token", "basic", "sns"] as const,
+  ...["pagerduty", "linear", "intercom", "grafana", "discord", "gitlab", "microsoft"] as const,
+  ...["token", "basic", "sns"] as const,
 ] as const;
 
 /** The header of signatures that `custom` describes. */

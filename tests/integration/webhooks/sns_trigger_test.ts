@@ -191,28 +191,28 @@ needing("openssl").test(
 const FORGED: Readonly<
   Record<string, readonly [(amazon: Amazon, bed: WebhookBed) => string, reason: string]>
 > = {
-  "no JSON": [() => "hello", "the body is not a message of Amazon SNS"],
-  "a list": [() => "[]", "the body is not a message of Amazon SNS"],
-  "raw delivery": [() => '{"id":"1001"}', "the body is not a message of Amazon SNS"],
+  "no JSON": [() => "hello", "the body does not have the form that the scheme requires"],
+  "a list": [() => "[]", "the body does not have the form that the scheme requires"],
+  "raw delivery": [() => '{"id":"1001"}', "the body does not have the form that the scheme requires"],
   "another type": [
     (amazon, bed) => amazon.message(bed, { Type: "notification" }),
-    "the body is not a message of Amazon SNS",
+    "the body does not have the form that the scheme requires",
   ],
   "another version": [
     (amazon, bed) => amazon.message(bed, { SignatureVersion: "3" }),
-    "the body is not a message of Amazon SNS",
+    "the body does not have the form that the scheme requires",
   ],
   "a line break in a field": [
     (amazon, bed) => amazon.message(bed, { Subject: "a\nTimestamp\nb" }),
-    "the body is not a message of Amazon SNS",
+    "the body does not have the form that the scheme requires",
   ],
   "a list as a field": [
     (amazon, bed) => amazon.message(bed, {}, { MessageId: ["a"] }),
-    "the body is not a message of Amazon SNS",
+    "the body does not have the form that the scheme requires",
   ],
   "a time without a zone": [
     (amazon, bed) => amazon.message(bed, { Timestamp: "2026-01-01 12:00:00" }),
-    "the body is not a message of Amazon SNS",
+    "the body does not have the form that the scheme requires",
   ],
   "a foreign topic": [
     (amazon, bed) => amazon.message(bed, { TopicArn: `${TOPIC}x` }),

@@ -84,7 +84,7 @@ const WRONG_FIELDS: readonly (readonly [unknown, string, string])[] = [
     { scheme: "unknown" },
     "verify.scheme",
     "expected one of github, stripe, shopify, standard-webhooks, hmac-sha256, custom, svix, clerk, resend, slack, " +
-    "zoom, paddle, square, calendly, mux, pagerduty, linear, intercom, grafana, discord, gitlab, token, basic, " +
+    "zoom, paddle, square, calendly, mux, pagerduty, linear, intercom, grafana, discord, gitlab, microsoft, token, basic, " +
     "sns",
   ],
   [
