@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { heldUntilAborted } from "../../src/base/wait.ts";
 import { EMPTY_REPORT, readTestReport, readTestTimes } from "../../tests/harness/test_report.ts";
 import { printLine } from "../install_tools.ts";
 import type { TestRun } from "./join_runs.ts";
@@ -58,7 +59,7 @@ export async function runGroup(group: TestGroup, options: GroupOptions): Promise
     stderr: output,
   }).spawn();
   const kept = isShown ? undefined : new KeptOutput(child, (run) => clock.after(stallMs, run));
-  const over = AbortSignal.any([overdue, ...kept === undefined ? [] : [kept.stalled]]);
+  const over = heldUntilAborted(overdue, ...kept === undefined ? [] : [kept.stalled]);
   const { code } = await endedInTime(child, over, options);
   if (code !== 0 && options.isQuiet !== true) await kept?.print(group.name);
   const seconds = Math.round((performance.now() - begin) / 1_000);

@@ -53,7 +53,7 @@ for (const [place, within] of Object.entries(PLACES)) {
 }
 
 /** No call was sent: the kernel resets what waits in the queue of a listener that closes, while a client reads or writes. */
-const NOT_ACCEPTED = /^No connection established\. Last error: (?!.*ECONNREFUSED)/;
+const NOT_ACCEPTED = /^No connection established\. Last error: (?:read|write) E(?:CONNRESET|PIPE)/;
 
 /** Callers by grpc-js, which sends again by itself what a server says it has not begun. */
 class LibraryLoad extends RestartLoad {

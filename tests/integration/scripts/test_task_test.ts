@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { TestRun } from "../../../scripts/test/join_runs.ts";
 import { stress } from "../../../scripts/test/stress.ts";
 import { processTree } from "../../../scripts/test/process_tree.ts";
+import type { ReportedTest } from "../../harness/test_report.ts";
 import { ChildProcess } from "../../harness/child_process.ts";
 import { until } from "../../harness/until.ts";
 
@@ -21,6 +22,15 @@ const HANGS = `Deno.test("hangs", async () => {
 `;
 /** The runner does not even hear that it is to end. */
 const STANDS_STILL = HANGS.replace("await ", 'Deno.kill(Deno.pid, "SIGSTOP");\n  await ');
+
+/** The run of a group with a test that hangs, and those behind it. */
+function hung(...skipped: readonly ReportedTest[]) {
+  const failed = [{ name: "hangs", file: "./b_test.ts", reason: "Cancelled" }];
+  return {
+    ran: { code: 130, report: { passed: 1, failed, unstable: [], skipped }, isInterrupted: true },
+    said: /SIGINT[^]*hangs/,
+  };
+}
 
 const RUNS: Readonly<Record<string, { files: Record<string, string>; ran: Partial<TestRun>; said: RegExp }>> =
   {
@@ -48,33 +58,10 @@ const RUNS: Readonly<Record<string, { files: Record<string, string>; ran: Partia
       ran: { code: 1, report: { passed: 0, failed: [], unstable: [], skipped: [] } },
       said: /nowhere\.ts/,
     },
-    "hangs": {
-      files: { "a_test.ts": PASSES, "b_test.ts": HANGS },
-      ran: {
-        code: 130,
-        report: {
-          passed: 1,
-          failed: [{ name: "hangs", file: "./b_test.ts", reason: "Cancelled" }],
-          unstable: [],
-          skipped: [],
-        },
-        isInterrupted: true,
-      },
-      said: /SIGINT[^]*hangs/,
-    },
+    "hangs": { files: { "a_test.ts": PASSES, "b_test.ts": HANGS }, ...hung() },
     "hangs without a word": {
       files: { "a_test.ts": PASSES, "b_test.ts": `${HANGS}${PASSES}` },
-      ran: {
-        code: 130,
-        report: {
-          passed: 1,
-          failed: [{ name: "hangs", file: "./b_test.ts", reason: "Cancelled" }],
-          unstable: [],
-          skipped: [{ name: "passes", file: "./b_test.ts" }],
-        },
-        isInterrupted: true,
-      },
-      said: /SIGINT[^]*hangs/,
+      ...hung({ name: "passes", file: "./b_test.ts" }),
     },
     "hangs and does not listen": {
       files: { "a_test.ts": STANDS_STILL },
